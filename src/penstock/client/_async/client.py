@@ -1,0 +1,104 @@
+"""The connection to a store: where everything begins."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.client._async.queue import AsyncQueue
+from penstock.client._async.recovery import fail_worker
+from penstock.client._async.session import AsyncWorkerSession
+from penstock.client._async.store import AsyncStore
+from penstock.errors import QueueNotFound
+from penstock.model.names import check_worker_name
+from penstock.store.commands import queues, workers
+from penstock.store.keys import NamespaceKeys
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from penstock.client.settings import Settings
+    from penstock.model.queues import QueueState, Returned
+    from penstock.model.workers import WorkerInfo
+
+
+class AsyncPenstock:
+    """A client of one store and one namespace."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.keys = NamespaceKeys(settings.namespace)
+        self.store = AsyncStore(
+            settings.address, settings.retry_for_s, settings.timeout_s, settings.dialect
+        )
+
+    def queue(self, name: str) -> AsyncQueue:
+        """The queue of this name. It need not exist; the first task brings it into being."""
+        return AsyncQueue(self.store, self.keys, name, self.settings.max_payload)
+
+    async def queues(self) -> list[str]:
+        """The names of all queues, in order."""
+        names: set[str] = set()
+        cursor = "0"
+        while True:
+            cursor, page = await self.store.run(queues.list_queues(self.keys, cursor))
+            names.update(page)
+            if cursor == "0":
+                return sorted(names)
+
+    async def inspect(self) -> list[QueueState]:
+        """The state of every queue, each at one instant."""
+        states = []
+        for name in await self.queues():
+            try:
+                states.append(await self.queue(name).inspect())
+            except QueueNotFound:
+                continue
+        return states
+
+    def worker(self, name: str | None = None, **options: Any) -> AsyncWorkerSession:
+        """A worker that you drive yourself, registered on entering `with`.
+
+        Its id is the name and something random.
+        """
+        return AsyncWorkerSession(self, name, **options)
+
+    async def workers(self) -> list[WorkerInfo]:
+        """All registered workers, those nearest to the end of their lease first."""
+        found: list[WorkerInfo] = []
+        while True:
+            total, page = await self.store.run(workers.list_workers(self.keys, len(found)))
+            found += page
+            if not page or len(found) >= total:
+                return found
+
+    async def work_of(self, worker: str) -> list[str]:
+        """The queues that a worker serves."""
+        command = workers.list_work(self.keys, check_worker_name(worker))
+        return await self.store.run(command)
+
+    async def fail_worker(self, worker: str) -> Returned:
+        """Declare a worker dead: its lease ends, and its tasks go back to the front of their
+        queues.
+
+        Failing a worker that is not registered does nothing.
+        """
+        return await fail_worker(self.store, self.keys, worker)
+
+    async def open(self) -> AsyncPenstock:
+        """Look at the store, and refuse one that could lose tasks silently."""
+        await self.store.open()
+        return self
+
+    async def close(self) -> None:
+        await self.store.close()
+
+    async def __aenter__(self) -> AsyncPenstock:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()

@@ -1,0 +1,259 @@
+"""A queue, as its producers and operators see it."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from typing import TYPE_CHECKING, TypeVar
+
+from penstock.client._async.subscription import AsyncSubscription
+from penstock.codec.events import decode_event
+from penstock.errors import InvalidArgument, PayloadTooLarge, QueueNotFound
+from penstock.model.events import EVENT_KINDS, Event, EventKind
+from penstock.model.queues import MAX_BATCH, Deleted, Enqueued, Page, QueueState
+from penstock.store.commands import processes, queues, tasks
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+
+    from penstock.client._async.store import AsyncStore
+    from penstock.store.keys import NamespaceKeys
+
+R = TypeVar("R")
+
+_MAX_KEY_BYTES = 1024
+_BATCH_BYTES = 1024 * 1024
+
+
+class AsyncQueue:
+    """A first-in first-out line of tasks. A task is any bytes; what is put in is what comes out."""
+
+    def __init__(
+        self, store: AsyncStore, namespace: NamespaceKeys, name: str, max_payload: int
+    ) -> None:
+        self._store = store
+        self._namespace = namespace
+        self._keys = namespace.queue(name)
+        self._max_payload = max_payload
+        self.name = name
+
+    async def enqueue(self, task: bytes) -> None:
+        """Add a task to the back.
+
+        Raises PayloadTooLarge before anything is sent, and QueueFull or StoreFull if there is no
+        room.
+        """
+        self._check(task)
+        await self._enqueue((task,))
+
+    async def enqueue_many(self, items: Iterable[bytes]) -> int:
+        """Add tasks in their order; returns how many.
+
+        They go in batches of up to 5,000 tasks and about 1 MiB. Each batch is added whole or not at
+        all; if one is refused, the ones before it stay, and the error says how many tasks those
+        were (`error.accepted`).
+        """
+        accepted = 0
+        batch: list[bytes] = []
+        size = 0
+        try:
+            for task in items:
+                self._check(task)
+                if batch and (len(batch) == MAX_BATCH or size + len(task) > _BATCH_BYTES):
+                    await self._enqueue(batch)
+                    accepted += len(batch)
+                    batch, size = [], 0
+                batch.append(task)
+                size += len(task)
+            if batch:
+                await self._enqueue(batch)
+        except Exception as error:
+            error.accepted = accepted  # type: ignore[attr-defined]
+            raise
+        return accepted + len(batch)
+
+    async def enqueue_unique(self, task: bytes, key: str | None = None) -> Enqueued:
+        """Add a task unless one with the same key is waiting or running; the key is the task itself
+        if none is given.
+
+        The key is free again when its task is finished, cancelled, dead or deleted.
+        """
+        self._check(task)
+        unique_key = _unique_key(task, key)
+        holder = secrets.token_bytes(8)
+
+        async def enqueue(incarnation: str) -> Enqueued | None:
+            return await self._store.run_once(
+                lambda operation: tasks.enqueue_unique_task(
+                    self._keys, operation, task, unique_key, holder, incarnation
+                )
+            )
+
+        return await self._in_queue(enqueue)
+
+    async def count(self) -> int:
+        """How many tasks wait."""
+        page = await self._store.run(tasks.page_tasks(self._keys.ready, 0, 1))
+        return page.total
+
+    async def peek(self) -> bytes | None:
+        """The task that is next, without taking it; None if none waits."""
+        page = await self._store.run(tasks.page_tasks(self._keys.ready, 0, 1))
+        return page.tasks[0] if page.tasks else None
+
+    async def page(self, offset: int = 0, limit: int = 100) -> Page:
+        """Waiting tasks, oldest first, without taking them."""
+        _check_page(offset, limit)
+        return await self._store.run(tasks.page_tasks(self._keys.ready, offset, limit))
+
+    async def dead(self, offset: int = 0, limit: int = 100) -> Page:
+        """Tasks that failed too often, oldest first."""
+        _check_page(offset, limit)
+        return await self._store.run(tasks.page_tasks(self._keys.dead, offset, limit))
+
+    async def retry_dead(self) -> int:
+        """Put all dead tasks back to the end of the queue; returns how many."""
+        retried = 0
+        while True:
+            moved, left = await self._store.run_once(
+                lambda operation: tasks.retry_dead_tasks(self._keys, operation, 1000)
+            )
+            retried += moved
+            if not moved or not left:
+                return retried
+
+    async def cancel(self, task: bytes) -> int:
+        """Remove every waiting copy of a task and tell the workers that run one; returns how
+        many were removed.
+        """
+        return await self._store.run_once(
+            lambda operation: tasks.cancel_tasks(self._keys, operation, task)
+        )
+
+    async def find(self, task: bytes) -> list[tuple[str, int]]:
+        """The processes that run a task, as (worker, process id)."""
+        try:
+            state = await self.inspect()
+        except QueueNotFound:
+            return []
+        found = []
+        for worker, held in state.held.items():
+            if held:
+                command = processes.find_processes(self._keys, worker, task)
+                found += [(worker, process) for process in await self._store.run(command)]
+        return found
+
+    async def pause(self) -> None:
+        """Hand out nothing more. What runs goes on, and tasks can still be added."""
+        await self._in_queue(lambda i: self._store.run(queues.pause_queue(self._keys, i)))
+
+    async def resume(self) -> None:
+        """Hand out tasks again."""
+        await self._store.run(queues.resume_queue(self._keys))
+
+    async def configure(
+        self, *, max_length: int | None = None, max_failures: int | None = None
+    ) -> None:
+        """Set how many tasks may wait (None: any number) and after how many failed deliveries a
+        task is dead (None: 5).
+        """
+        settings = {"max_length": max_length, "max_failures": max_failures}
+        for name, value in settings.items():
+            if value is not None and (type(value) is not int or value < 1):
+                raise InvalidArgument(
+                    f"{name} is {value!r}; give a whole number from 1 up, or None"
+                )
+        await self._in_queue(
+            lambda i: self._store.run(queues.configure_queue(self._keys, settings, i))
+        )
+
+    async def delete(self) -> Deleted:
+        """Delete all waiting and dead tasks, and the queue itself unless tasks are running."""
+        deleted, incarnation = await self._store.run_once(
+            lambda operation: queues.delete_queue(self._keys, operation)
+        )
+        if incarnation:
+            await self._store.run(queues.unregister_queue(self._namespace, self.name, incarnation))
+        return deleted
+
+    async def inspect(self) -> QueueState:
+        """Everything that is counted about the queue, at one instant. Raises QueueNotFound."""
+        answer: QueueState | list[str] = []
+        while isinstance(answer, list):
+            answer = await self._store.run(queues.inspect_queue(self._keys, answer))
+        return answer
+
+    async def events(
+        self, *kinds: EventKind, timeout_s: float | None = None
+    ) -> AsyncIterator[Event]:
+        """Listen to the queue; all kinds of events if none is named.
+
+        Live only: what happens while nobody listens is missed. Ends when nothing comes for
+        `timeout_s`.
+        """
+        wanted = {self._keys.channel(kind): kind for kind in kinds or EVENT_KINDS}
+        subscription = AsyncSubscription(self._store, self._keys.meta, list(wanted))
+        try:
+            await subscription.receive()
+            while True:
+                message = await subscription.receive(15.0 if timeout_s is None else timeout_s)
+                if message is None:
+                    if timeout_s is not None:
+                        return
+                elif message[0]:
+                    yield decode_event(wanted[message[0]], self.name, message[1])
+        finally:
+            await subscription.close()
+
+    async def _enqueue(self, batch: list[bytes] | tuple[bytes, ...]) -> None:
+        ready = await self._store.run_once(
+            lambda operation: tasks.enqueue_tasks(self._keys, operation, batch)
+        )
+        if ready is None:
+            await self._in_queue(
+                lambda incarnation: self._store.run_once(
+                    lambda operation: tasks.enqueue_tasks(self._keys, operation, batch, incarnation)
+                )
+            )
+
+    async def _in_queue(self, act: Callable[[str], Awaitable[R | None]]) -> R:
+        """Do something to the queue, and first bring it into being if it does not exist."""
+        answer = await act("")
+        if answer is None or answer is False:
+            incarnation = secrets.token_hex(8)
+            await self._store.run(queues.register_queue(self._namespace, self.name, incarnation))
+            answer = await act(incarnation)
+        assert answer is not None
+        return answer
+
+    def _check(self, task: bytes) -> None:
+        if type(task) is not bytes:
+            raise InvalidArgument(
+                f"a task is bytes, not {type(task).__name__}; encode it first, for example with "
+                "str.encode()"
+            )
+        if len(task) > self._max_payload:
+            raise PayloadTooLarge(
+                f"the task is {len(task)} bytes long and {self._max_payload} is the limit; "
+                "store it elsewhere and enqueue a reference, or connect with a higher max_payload"
+            )
+
+
+def _unique_key(task: bytes, key: str | None) -> bytes:
+    """Given and derived keys begin differently, so that one never stands for the other."""
+    if key is None:
+        return b"#" + hashlib.sha256(task).hexdigest().encode()
+    encoded = key.encode()
+    if not 0 < len(encoded) <= _MAX_KEY_BYTES:
+        raise InvalidArgument(
+            f"a unique key has 1 to {_MAX_KEY_BYTES} bytes; this one has {len(encoded)}"
+        )
+    return b"=" + encoded
+
+
+def _check_page(offset: int, limit: int) -> None:
+    if offset < 0 or not 1 <= limit <= 1000:
+        raise InvalidArgument(
+            f"a page starts at 0 or later and has 1 to 1000 tasks; offset is {offset}, limit is "
+            f"{limit}"
+        )

@@ -1,0 +1,33 @@
+"""Gives a dead worker's tasks back: `fail worker`, step by step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.model.names import check_worker_name
+from penstock.model.queues import Returned
+from penstock.model.workers import LEASE_MS
+from penstock.store.commands import queues, workers
+
+if TYPE_CHECKING:
+    from penstock.client._async.store import AsyncStore
+    from penstock.store.keys import NamespaceKeys
+
+
+async def fail_worker(store: AsyncStore, keys: NamespaceKeys, worker: str) -> Returned:
+    """End the lease, then leave every queue, then forget the worker.
+
+    Queues may live on different servers, so this is several steps. Each can be repeated by anyone,
+    and the worker stays condemned until the last, so a crash in between is mended by the next peer.
+    """
+    check_worker_name(worker)
+    names = await store.run(workers.fail_worker(keys, worker, LEASE_MS))
+    if names is None:
+        return Returned(0, 0)
+    returned = dead = 0
+    for name in names:
+        left = await store.run(queues.leave_queue(keys.queue(name), worker, is_lost=True))
+        returned += left.returned
+        dead += left.dead
+    await store.run(workers.forget_worker(keys, worker))
+    return Returned(returned, dead)

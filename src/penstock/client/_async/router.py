@@ -1,0 +1,159 @@
+"""Which server a key lives on: the only one, the master that Sentinel names, or the owner of its
+cluster slot.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.client._async.transport import AsyncChannel
+from penstock.client.address import Address, Endpoint
+from penstock.client.wire import (
+    ConnectionLost,
+    ReplyError,
+    greeting,
+    pack,
+    redirection,
+    sentinel_greeting,
+    slot_of,
+)
+from penstock.errors import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_MAX_REDIRECTIONS = 5
+
+
+class AsyncRouter:
+    """One server, named in the URL."""
+
+    def __init__(self, address: Address, timeout_s: float) -> None:
+        self.address = address
+        self._timeout_s = timeout_s
+        self._greeting = greeting(address)
+        self._channels: dict[Endpoint, AsyncChannel] = {}
+
+    async def exchange(self, key: str, packed: bytes) -> Any:
+        """Send one command to where `key` lives."""
+        channel = await self.channel_for(key)
+        return await channel.exchange(packed)
+
+    async def channel_for(self, key: str) -> AsyncChannel:
+        return self._channel(self.address.endpoints[0])
+
+    async def every_channel(self) -> Iterable[AsyncChannel]:
+        """One channel per server that holds keys."""
+        return [await self.channel_for("")]
+
+    async def forget(self) -> None:
+        """What was known about who is where may be out of date."""
+
+    async def close(self) -> None:
+        for channel in self._channels.values():
+            await channel.close()
+
+    def _channel(self, endpoint: Endpoint) -> AsyncChannel:
+        channel = self._channels.get(endpoint)
+        if channel is None:
+            channel = AsyncChannel(endpoint, self.address, self._greeting, self._timeout_s)
+            self._channels[endpoint] = channel
+        return channel
+
+
+class AsyncSentinelRouter(AsyncRouter):
+    """The master that a Sentinel names, asked again whenever the connection was lost."""
+
+    _master: Endpoint | None = None
+
+    async def channel_for(self, key: str) -> AsyncChannel:
+        if self._master is None:
+            self._master = await self._find_master()
+        return self._channel(self._master)
+
+    async def forget(self) -> None:
+        self._master = None
+
+    async def _find_master(self) -> Endpoint:
+        question = pack("SENTINEL", "get-master-addr-by-name", self.address.master)
+        reason = "none answered"
+        for endpoint in self.address.endpoints:
+            greet = sentinel_greeting(self.address)
+            sentinel = AsyncChannel(endpoint, self.address, greet, self._timeout_s)
+            try:
+                answer = await sentinel.exchange(question)
+            except ConnectionLost as error:
+                reason = str(error)
+                continue
+            finally:
+                await sentinel.close()
+            if isinstance(answer, list):
+                return Endpoint(answer[0].decode(), int(answer[1]))
+            reason = f"{endpoint} knows no master named {self.address.master!r}"
+        raise ConnectionLost(f"no Sentinel could name the master: {reason}")
+
+
+class AsyncClusterRouter(AsyncRouter):
+    """The owner of the key's slot, by the cluster's own map."""
+
+    def __init__(self, address: Address, timeout_s: float) -> None:
+        super().__init__(address, timeout_s)
+        self._owners: dict[int, Endpoint] = {}
+
+    async def exchange(self, key: str, packed: bytes) -> Any:
+        channel = await self.channel_for(key)
+        reply = await channel.exchange(packed)
+        for _ in range(_MAX_REDIRECTIONS):
+            redirect = redirection(reply) if isinstance(reply, ReplyError) else None
+            if redirect is None:
+                break
+            kind, host, port = redirect
+            endpoint = Endpoint(host or channel.endpoint.host, port)
+            channel = self._channel(endpoint)
+            if kind == "ASK":
+                reply = await channel.exchange(pack("ASKING") + packed, replies=2)
+            else:
+                self._owners[slot_of(key)] = endpoint
+                reply = await channel.exchange(packed)
+        return reply
+
+    async def channel_for(self, key: str) -> AsyncChannel:
+        slot = slot_of(key)
+        if slot not in self._owners:
+            await self._read_map()
+        if slot not in self._owners:
+            raise ConnectionLost(f"no node of the cluster owns slot {slot}")
+        return self._channel(self._owners[slot])
+
+    async def every_channel(self) -> Iterable[AsyncChannel]:
+        await self._read_map()
+        return [self._channel(endpoint) for endpoint in dict.fromkeys(self._owners.values())]
+
+    async def forget(self) -> None:
+        self._owners = {}
+
+    async def _read_map(self) -> None:
+        reason = "none answered"
+        for endpoint in dict.fromkeys([*self.address.endpoints, *self._channels]):
+            try:
+                reply = await self._channel(endpoint).exchange(pack("CLUSTER", "SLOTS"))
+            except ConnectionLost as error:
+                reason = str(error)
+                continue
+            if isinstance(reply, ReplyError):
+                raise StoreError(
+                    f"{endpoint} does not answer as part of a cluster ({reply}); use redis:// for "
+                    "a server of its own"
+                )
+            self._owners = {
+                slot: Endpoint(master[0].decode() or endpoint.host, master[1])
+                for first, last, master, *_ in reply
+                for slot in range(first, last + 1)
+            }
+            return
+        raise ConnectionLost(f"no node of the cluster could be asked for its map: {reason}")
+
+
+def async_router(address: Address, timeout_s: float) -> AsyncRouter:
+    routers = {"sentinel": AsyncSentinelRouter, "cluster": AsyncClusterRouter}
+    return routers.get(address.topology, AsyncRouter)(address, timeout_s)

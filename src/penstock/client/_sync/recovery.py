@@ -1,0 +1,35 @@
+# Generated from _async/recovery.py by tools/generate_sync.py. Edit that file instead.
+
+"""Gives a dead worker's tasks back: `fail worker`, step by step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.model.names import check_worker_name
+from penstock.model.queues import Returned
+from penstock.model.workers import LEASE_MS
+from penstock.store.commands import queues, workers
+
+if TYPE_CHECKING:
+    from penstock.client._sync.store import Store
+    from penstock.store.keys import NamespaceKeys
+
+
+def fail_worker(store: Store, keys: NamespaceKeys, worker: str) -> Returned:
+    """End the lease, then leave every queue, then forget the worker.
+
+    Queues may live on different servers, so this is several steps. Each can be repeated by anyone,
+    and the worker stays condemned until the last, so a crash in between is mended by the next peer.
+    """
+    check_worker_name(worker)
+    names = store.run(workers.fail_worker(keys, worker, LEASE_MS))
+    if names is None:
+        return Returned(0, 0)
+    returned = dead = 0
+    for name in names:
+        left = store.run(queues.leave_queue(keys.queue(name), worker, is_lost=True))
+        returned += left.returned
+        dead += left.dead
+    store.run(workers.forget_worker(keys, worker))
+    return Returned(returned, dead)

@@ -1,0 +1,230 @@
+# Generated from _async/session.py by tools/generate_sync.py. Edit that file instead.
+
+"""A worker that the application drives itself: the operations of the seed diagrams, one to one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.client.heartbeat import Heartbeat
+from penstock.errors import LeaseLost, NotWorking, TooManyProcesses
+from penstock.model.workers import (
+    HEARTBEAT_MS,
+    LEASE_MS,
+    Lease,
+    describe_worker,
+    lease_clock,
+    new_worker_id,
+)
+from penstock.store.commands import processes, queues, workers
+from penstock.store.commands.workers import lease_lost
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from penstock.client._sync.client import Penstock
+    from penstock.model.processes import Claim
+    from penstock.model.queues import Side
+
+
+class WorkerSession:
+    """A registered worker. Its lease is renewed by a thread of its own until it is stopped or
+    lost.
+    """
+
+    def __init__(
+        self,
+        client: Penstock,
+        name: str | None = None,
+        lease_ms: int = LEASE_MS,
+        heartbeat_ms: int = HEARTBEAT_MS,
+        about: dict[str, Any] | None = None,
+    ) -> None:
+        self._client = client
+        self._store = client.store
+        self._keys = client.keys
+        self._about = about or {}
+        self._lease_ms = lease_ms
+        self._queues: set[str] = set()
+        self.id = new_worker_id(name)
+        self.lease = Lease(lease_ms)
+        settings = replace(client.settings, dialect=client.store.dialect)
+        self.heartbeat = Heartbeat(settings, self.id, self.lease, lease_ms, heartbeat_ms)
+
+    def start(self) -> None:
+        """Register and begin to renew the lease."""
+        about = describe_worker(**self._about)
+        sent_at = lease_clock()
+        self._store.run_once(
+            lambda operation: workers.start_worker(
+                self._keys, operation, self.id, self._lease_ms, about
+            )
+        )
+        self.lease.renewed(sent_at)
+        self.heartbeat.start()
+
+    def start_work(self, queue: str) -> None:
+        """Begin to serve a queue; needed before tasks of it can be started.
+
+        Raises LeaseLost if the worker was failed, or was never started.
+        """
+        self._store.run(workers.start_work(self._keys, self.id, queue))
+        self._client.queue(queue)._in_queue(
+            lambda incarnation: self._store.run(
+                queues.join_queue(self._keys.queue(queue), self.id, incarnation)
+            )
+        )
+        try:
+            # A worker failed between the two steps above is a member that nobody will ever take off
+            # the queue.
+            self._store.run(workers.keep_worker_alive(self._keys, self.id, self._lease_ms))
+        except LeaseLost:
+            self._store.run(queues.leave_queue(self._keys.queue(queue), self.id, True))
+            raise
+        self._queues.add(queue)
+
+    def stop_work(self, queue: str) -> None:
+        """Cease to serve a queue. Tasks of it still held go back to the front."""
+        self._store.run(queues.leave_queue(self._keys.queue(queue), self.id, False))
+        self._store.run(workers.stop_work(self._keys, self.id, queue))
+        self._queues.discard(queue)
+
+    def start_task(self, queue: str) -> Process | None:
+        """Take the oldest task of a queue, or None if nothing is ready; it never blocks."""
+        started = self.start_tasks(queue, 1)
+        return started[0] if started else None
+
+    def start_tasks(self, queue: str, limit: int = 1) -> list[Process]:
+        """Take up to `limit` tasks of a queue, oldest first.
+
+        Returns an empty list when nothing is ready or the queue is paused; it never blocks. Each
+        task stays with this worker until it is finished or stopped, or until the worker's lease
+        runs out, after which it returns to the front.
+
+        Raises NotWorking if the worker has not started work on the queue, LeaseLost if it was
+        failed since.
+        """
+        claim = self._store.run_once(
+            lambda operation: processes.start_tasks(
+                self._keys.queue(queue), operation, self.id, limit
+            )
+        )
+        return self._processes(queue, claim)
+
+    def finish_tasks(
+        self, queue: str, finished: list[int], limit: int = 0
+    ) -> tuple[list[Process], list[int]]:
+        """Finish processes by id and start up to `limit` tasks in the same round trip.
+
+        Returns the started ones, and the ids that were refused because this worker no longer held
+        them.
+        """
+        claim = self._store.run_once(
+            lambda operation: processes.finish_tasks(
+                self._keys.queue(queue), operation, self.id, finished, limit=limit
+            )
+        )
+        return self._processes(queue, claim), claim.refused
+
+    def stop(self) -> None:
+        """Unregister. Everything still held goes back to the front at no cost."""
+        self.heartbeat.stop()
+        for queue in list(self._queues):
+            self.stop_work(queue)
+        self._client.fail_worker(self.id)
+
+    def __enter__(self) -> WorkerSession:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _processes(self, queue: str, claim: Claim) -> list[Process]:
+        if claim.word == "not_working":
+            if queue in self._queues:
+                self.lease.lose()
+                raise lease_lost(self.id)
+            raise NotWorking(
+                f"worker {self.id!r} has not started work on queue {queue!r}; call "
+                f"start_work({queue!r}) first"
+            )
+        if claim.word == "too_many":
+            raise TooManyProcesses(
+                f"worker {self.id!r} holds as many tasks of queue {queue!r} as one worker may; "
+                "finish some first"
+            )
+        return [
+            Process(self, queue, claim.first_process + index, task)
+            for index, task in enumerate(claim.tasks)
+        ]
+
+
+class Process:
+    """A task in the hands of this worker."""
+
+    __slots__ = ("_session", "id", "queue", "task")
+
+    def __init__(self, session: WorkerSession, queue: str, process: int, task: bytes) -> None:
+        self._session = session
+        self.queue = queue
+        self.id = process
+        self.task = task
+
+    @property
+    def token(self) -> int:
+        """Grows with every start in this queue: what a resource of your own can compare to
+        refuse an older holder.
+        """
+        return self.id
+
+    def finish(self, result: bytes = b"") -> None:
+        """Done with it; it is gone from the queue. Raises LeaseLost if this worker no longer
+        held it.
+        """
+        session = self._session
+        claim = session._store.run_once(
+            lambda operation: processes.finish_tasks(
+                session._keys.queue(self.queue), operation, session.id, [self.id], [result]
+            )
+        )
+        self._check(claim.refused)
+
+    def stop(self, side: Side = "front") -> None:
+        """Give it back at no cost. Raises LeaseLost if this worker no longer held it."""
+        session = self._session
+        refused = session._store.run_once(
+            lambda operation: processes.stop_tasks(
+                session._keys.queue(self.queue), operation, session.id, [self.id], side
+            )
+        )
+        self._check(refused)
+
+    def fail(self) -> bool:
+        """Give it back because it failed: to the back of the queue, or to the dead list if it
+        failed too often.
+
+        Returns True if it is dead now. Raises LeaseLost if this worker no longer held it.
+        """
+        session = self._session
+        failed = session._store.run_once(
+            lambda operation: processes.fail_tasks(
+                session._keys.queue(self.queue), operation, session.id, [self.id]
+            )
+        )
+        self._check(failed.refused)
+        return failed.dead > 0
+
+    def _check(self, refused: list[int]) -> None:
+        if refused:
+            raise LeaseLost(
+                f"worker {self._session.id!r} no longer holds process {self.id} of queue "
+                f"{self.queue!r}, "
+                "so its task may already be running elsewhere; discard the result"
+            )

@@ -1,0 +1,131 @@
+# Generated from _async/store.py by tools/generate_sync.py. Edit that file instead.
+
+"""Runs commands: the one place where scripts are sent, and sent again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from penstock.client._sync.router import router
+from penstock.client._sync.transport import pause
+from penstock.client.lanes import Lanes
+from penstock.client.retry import Patience
+from penstock.client.wire import (
+    ConnectionLost,
+    ReplyError,
+    check_store,
+    is_passing,
+    pack,
+    parse_info,
+    store_error,
+    unavailable,
+    version_of,
+)
+from penstock.store.command import Command, Operation
+from penstock.store.script import CLUSTER, STANDALONE, Dialect, Script
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.client.address import Address
+
+R = TypeVar("R")
+
+
+class Store:
+    """The Redis that holds the queues.
+
+    A request whose reply was lost is sent again with the same number, for up to `retry_for_s`
+    (None: for ever); the scripts see to it that it has one effect.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        retry_for_s: float | None = 30.0,
+        timeout_s: float = 5.0,
+        dialect: Dialect | None = None,
+    ) -> None:
+        self.address = address
+        self.router = router(address, timeout_s)
+        self.retry_for_s = retry_for_s
+        self._lanes = Lanes()
+        self._dialect = dialect
+        self._digests: dict[Script, str] = {}
+
+    def open(self) -> dict[str, str]:
+        """Look at the server before it is trusted with tasks, and learn which scripts it needs."""
+        info = parse_info(self._persist("{}", [pack("INFO")]))
+        check_store(info, self.address)
+        if self._dialect is None:
+            is_sharded = self.address.topology == "cluster" and version_of(info) >= (7, 0)
+            self._dialect = CLUSTER if is_sharded else STANDALONE
+        return info
+
+    @property
+    def dialect(self) -> Dialect:
+        assert self._dialect is not None, "the store is not open"
+        return self._dialect
+
+    def run(self, command: Command[R]) -> R:
+        """Run a command that may be repeated as it is."""
+        return command.decode(self._send(command))
+
+    def run_once(self, build: Callable[[Operation], Command[R]]) -> R:
+        """Run a command that has one effect however often it is sent, because it carries a
+        number.
+        """
+        lane = self._lanes.take()
+        command = build(Operation(lane.name, lane.number))
+        reply = self._send(command)
+        self._lanes.give_back(lane)
+        return command.decode(reply)
+
+    def call(self, key: str, *parts: bytes | str | int) -> Any:
+        """Run a plain command that only reads."""
+        return self._persist(key, [pack(*parts)])
+
+    def close(self) -> None:
+        self.router.close()
+
+    def _send(self, command: Command[R]) -> list[Any]:
+        script, keys, args, _ = command
+        digest = self._digests.get(script) or self._learn(script)
+        packed = pack("EVALSHA", digest, len(keys), *keys, *args)
+        try:
+            reply = self.router.exchange(keys[0], packed)
+            if type(reply) is list:
+                return reply
+        except ConnectionLost:
+            self.router.forget()
+        # EVAL runs the script and teaches it to the server, in case that is what was missing.
+        text = script.text(self.dialect)
+        tries = [pack("EVAL", text, len(keys), *keys, *args), packed]
+        return self._persist(keys[0], tries)  # type: ignore[no-any-return]
+
+    def _persist(self, key: str, tries: list[bytes]) -> Any:
+        """Send the given forms of one request in turn until one is answered."""
+        patience = Patience(self.retry_for_s)
+        turn = 0
+        while True:
+            reason: Exception
+            try:
+                reply = self.router.exchange(key, tries[turn % len(tries)])
+                if not isinstance(reply, ReplyError):
+                    return reply
+                is_unknown = str(reply).startswith("NOSCRIPT")
+                if not is_unknown and not is_passing(reply):
+                    raise store_error(reply, self.address)
+                reason = reply
+            except ConnectionLost as error:
+                reason = error
+            self.router.forget()
+            turn += 1
+            wait_s = patience.next_wait_s()
+            if wait_s is None:
+                raise unavailable(self.address, patience.waited_s(), reason) from reason
+            pause(wait_s)
+
+    def _learn(self, script: Script) -> str:
+        self._digests[script] = digest = script.digest(self.dialect)
+        return digest

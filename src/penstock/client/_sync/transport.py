@@ -1,0 +1,180 @@
+"""Connections for threads: blocking sockets, one request at a time on each. Written by hand, as
+its async twin is.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from penstock.client.wire import ConnectionLost, expect_ok, new_reader
+
+if TYPE_CHECKING:
+    from penstock.client.address import Address, Endpoint
+
+_READ_BYTES = 65536
+
+
+class Channel:
+    """Requests to one server. Any number of threads may use it; each request has a connection to
+    itself.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, address: Address, greeting: list[bytes], timeout_s: float
+    ) -> None:
+        self.endpoint = endpoint
+        self._address = address
+        self._greeting = greeting
+        self._timeout_s = timeout_s
+        self._free: deque[_Connection] = deque()
+        self._pid = os.getpid()
+
+    def exchange(self, packed: bytes, replies: int = 1) -> Any:
+        """Send packed commands and return the last of their replies.
+
+        Raises ConnectionLost if not all came.
+        """
+        if self._pid != os.getpid():
+            # The parent goes on using its sockets; a child that touched them would mix up both
+            # conversations.
+            self._free = deque()
+            self._pid = os.getpid()
+        try:
+            connection = self._free.pop()
+        except IndexError:
+            connection = self.connect()
+        try:
+            connection.send(packed)
+            for _ in range(replies):
+                reply = connection.receive()
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, OSError):
+                raise ConnectionLost(str(error) or type(error).__name__) from error
+            raise
+        self._free.append(connection)
+        return reply
+
+    def connect(self) -> _Connection:
+        """A new connection, greeted."""
+        try:
+            connection = _Connection(self.endpoint, self._address, self._timeout_s)
+        except OSError as error:
+            raise ConnectionLost(f"cannot connect to {self.endpoint}: {error}") from error
+        try:
+            for packed in self._greeting:
+                connection.send(packed)
+            expect_ok([connection.receive() for _ in self._greeting], self._address)
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, OSError):
+                raise ConnectionLost(str(error)) from error
+            raise
+        return connection
+
+    def close(self) -> None:
+        while self._free:
+            self._free.pop().close()
+
+
+class _Connection:
+    """One socket and its parser."""
+
+    def __init__(self, endpoint: Endpoint, address: Address, timeout_s: float) -> None:
+        if endpoint.path:
+            self._socket = socket.socket(socket.AF_UNIX)
+            self._socket.settimeout(timeout_s)
+            self._open(lambda: self._socket.connect(endpoint.path))
+        else:
+            place = (endpoint.host, endpoint.port)
+            self._socket = socket.create_connection(place, timeout_s)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if tls := address.tls:
+                self._open(lambda: self._secure(tls, endpoint.host))
+        self._reader = new_reader()
+
+    def send(self, packed: bytes) -> None:
+        self._socket.sendall(packed)
+
+    def receive(self) -> Any:
+        reader = self._reader
+        while (reply := reader.gets()) is False:
+            data = self._socket.recv(_READ_BYTES)
+            if not data:
+                raise ConnectionLost("the server closed the connection")
+            reader.feed(data)
+        return reply
+
+    def receive_within(self, timeout_s: float) -> Any:
+        """The next message, or None if none came in time."""
+        deadline = time.monotonic() + timeout_s
+        reader = self._reader
+        while (reply := reader.gets()) is False:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                return None
+            self._socket.settimeout(left_s)
+            try:
+                data = self._socket.recv(_READ_BYTES)
+            except TimeoutError:
+                return None
+            if not data:
+                raise ConnectionLost("the server closed the connection")
+            reader.feed(data)
+        return reply
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _open(self, step: Any) -> None:
+        try:
+            step()
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def _secure(self, tls: Any, host: str) -> None:
+        self._socket = tls.wrap_socket(self._socket, server_hostname=host)
+
+
+class Listener:
+    """A connection of its own for messages that the server pushes."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._connection: _Connection | None = None
+
+    def open(self) -> None:
+        self._connection = self._channel.connect()
+
+    def send(self, packed: bytes) -> None:
+        try:
+            self._opened().send(packed)
+        except OSError as error:
+            raise ConnectionLost(str(error)) from error
+
+    def receive(self, timeout_s: float) -> Any:
+        """The next message, or None if none came in time."""
+        try:
+            return self._opened().receive_within(timeout_s)
+        except OSError as error:
+            raise ConnectionLost(str(error)) from error
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _opened(self) -> _Connection:
+        if self._connection is None:
+            raise ConnectionLost("the subscription is not connected")
+        return self._connection
+
+
+def pause(seconds: float) -> None:
+    time.sleep(seconds)

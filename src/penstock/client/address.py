@@ -1,0 +1,142 @@
+"""Where the store is: URLs to addresses."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from penstock.errors import InvalidUrl
+
+Topology = Literal["single", "sentinel", "cluster"]
+
+_FORMS = (
+    "use redis://host:6379/0, rediss://host:6379/0, unix:///path/to/socket, "
+    "redis+sentinel://host:26379/master/0 or redis+cluster://host:6379"
+)
+_DEFAULT_PORTS: dict[Topology, int] = {"single": 6379, "sentinel": 26379, "cluster": 6379}
+_OPTIONS = {"db", "ca", "cert", "key", "sentinel_username", "sentinel_password"}
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One server to connect to: a host and port, or the path of a Unix socket."""
+
+    host: str = ""
+    port: int = 0
+    path: str = ""
+
+    def __str__(self) -> str:
+        return self.path or f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class Address:
+    """A parsed URL. Printing it never shows a password."""
+
+    topology: Topology
+    endpoints: tuple[Endpoint, ...]
+    db: int = 0
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    master: str = ""
+    is_tls: bool = False
+    ca: str | None = None
+    cert: str | None = None
+    key: str | None = None
+    sentinel_username: str | None = None
+    sentinel_password: str | None = field(default=None, repr=False)
+
+    @cached_property
+    def tls(self) -> ssl.SSLContext | None:
+        """The TLS settings; certificate and host name are always checked."""
+        if not self.is_tls:
+            return None
+        context = ssl.create_default_context(cafile=self.ca)
+        if self.cert:
+            context.load_cert_chain(self.cert, self.key)
+        return context
+
+    def __str__(self) -> str:
+        places = ",".join(map(str, self.endpoints))
+        tls = " (TLS)" if self.is_tls else ""
+        return places + tls if self.topology == "single" else f"{self.topology} {places}{tls}"
+
+
+def parse_url(url: str) -> Address:
+    """Understand a store URL, or say what is wrong with it without repeating its password."""
+    try:
+        parts = urlsplit(url)
+        scheme, _, form = parts.scheme.partition("+")
+        options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    except ValueError as error:
+        raise InvalidUrl(f"the store URL cannot be understood ({error}); {_FORMS}") from None
+    if unknown := options.keys() - _OPTIONS:
+        raise InvalidUrl(
+            f"the store URL has an unknown option {min(unknown)!r}; known are {_known()}"
+        )
+    if scheme == "unix" and not form:
+        return _unix_address(parts.path, options)
+    if scheme not in ("redis", "rediss", "valkey", "valkeys") or form not in (
+        "",
+        "sentinel",
+        "cluster",
+    ):
+        raise InvalidUrl(f"the store URL begins with {parts.scheme!r}; {_FORMS}")
+    topology: Topology = form or "single"  # type: ignore[assignment]
+    userinfo, _, places = parts.netloc.rpartition("@")
+    username, has_password, password = userinfo.partition(":")
+    path = [unquote(part) for part in parts.path.split("/") if part]
+    master = ""
+    if topology == "sentinel":
+        if not path:
+            raise InvalidUrl(
+                "a sentinel URL needs the name of the master: redis+sentinel://host:26379/mymaster"
+            )
+        master = path.pop(0)
+    return Address(
+        topology=topology,
+        endpoints=tuple(_endpoint(place, _DEFAULT_PORTS[topology]) for place in places.split(",")),
+        db=_database(path[0] if path else options.get("db", "0"), topology),
+        username=unquote(username) or None,
+        password=unquote(password) if has_password else None,
+        master=master,
+        is_tls=scheme in ("rediss", "valkeys"),
+        ca=options.get("ca"),
+        cert=options.get("cert"),
+        key=options.get("key"),
+        sentinel_username=options.get("sentinel_username"),
+        sentinel_password=options.get("sentinel_password"),
+    )
+
+
+def _unix_address(path: str, options: dict[str, str]) -> Address:
+    if not path:
+        raise InvalidUrl(f"a unix URL needs the path of a socket; {_FORMS}")
+    endpoint = Endpoint(path=unquote(path))
+    return Address("single", (endpoint,), _database(options.get("db", "0"), "single"))
+
+
+def _endpoint(place: str, default_port: int) -> Endpoint:
+    host, colon, port = place.rpartition(":")
+    if not colon or "]" in port:
+        host, port = place, str(default_port)
+    if not port.isdecimal() or not 0 < int(port) < 65536:
+        raise InvalidUrl(f"the store URL has the port {port!r}; a port is a number from 1 to 65535")
+    return Endpoint(host.strip("[]") or "localhost", int(port))
+
+
+def _database(text: str, topology: Topology) -> int:
+    if not text.isdecimal():
+        raise InvalidUrl(f"the store URL names database {text!r}; a database is a number such as 0")
+    if topology == "cluster" and int(text):
+        raise InvalidUrl(
+            f"a cluster has only database 0, not {text}; leave it out and use a namespace"
+        )
+    return int(text)
+
+
+def _known() -> str:
+    return ", ".join(sorted(_OPTIONS))

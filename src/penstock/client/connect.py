@@ -1,0 +1,63 @@
+"""From nothing to a client."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from penstock.client._async.client import AsyncPenstock
+from penstock.client._sync.client import Penstock
+from penstock.client.address import parse_url
+from penstock.client.embedded import EmbeddedServer
+from penstock.client.settings import Settings
+from penstock.model.queues import MAX_PAYLOAD
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def connect(
+    url: str | None = None,
+    *,
+    namespace: str | None = None,
+    data: Path | None = None,
+    max_payload: int = MAX_PAYLOAD,
+    retry_for_s: float | None = 30.0,
+    timeout_s: float = 5.0,
+) -> Penstock:
+    """A client of the store at `url`, else of `PENSTOCK_URL`, else of a private Redis that is
+    started if need be.
+
+    Raises UnsafeStore if the store is set up so that it could lose tasks silently, and
+    StoreUnavailable if it does not answer.
+    """
+    settings = find_settings(url, namespace, data, max_payload, retry_for_s, timeout_s)
+    return Penstock(settings).open()
+
+
+async def aconnect(
+    url: str | None = None,
+    *,
+    namespace: str | None = None,
+    data: Path | None = None,
+    max_payload: int = MAX_PAYLOAD,
+    retry_for_s: float | None = 30.0,
+    timeout_s: float = 5.0,
+) -> AsyncPenstock:
+    """The same for an event loop."""
+    settings = find_settings(url, namespace, data, max_payload, retry_for_s, timeout_s)
+    return await AsyncPenstock(settings).open()
+
+
+def find_settings(
+    url: str | None = None,
+    namespace: str | None = None,
+    data: Path | None = None,
+    max_payload: int = MAX_PAYLOAD,
+    retry_for_s: float | None = 30.0,
+    timeout_s: float = 5.0,
+) -> Settings:
+    """What was given, else what the environment says, else the private server."""
+    url = url or os.environ.get("PENSTOCK_URL") or EmbeddedServer(data).start().url
+    namespace = namespace or os.environ.get("PENSTOCK_NAMESPACE") or "penstock"
+    return Settings(parse_url(url), namespace, max_payload, retry_for_s, timeout_s)

@@ -1,0 +1,115 @@
+"""Keeps a worker's lease alive from a thread of its own, and recovers the dead peers that each
+beat hands it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from contextlib import contextmanager
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+from penstock.client._sync.recovery import fail_worker
+from penstock.client._sync.store import Store
+from penstock.errors import LeaseLost, PenstockError
+from penstock.model.workers import lease_clock
+from penstock.store.commands import workers
+from penstock.store.keys import NamespaceKeys
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from penstock.client.settings import Settings
+    from penstock.model.workers import Lease
+
+log = logging.getLogger("penstock.heartbeat")
+
+_PEERS_PER_BEAT = 10
+
+
+class Heartbeat:
+    """Two threads: one only renews, so that neither user code nor a slow recovery can delay it."""
+
+    def __init__(
+        self, settings: Settings, worker: str, lease: Lease, lease_ms: int, heartbeat_ms: int
+    ) -> None:
+        self._settings = settings
+        self._keys = NamespaceKeys(settings.namespace)
+        self._worker = worker
+        self._lease = lease
+        self._lease_ms = lease_ms
+        self._beat_s = heartbeat_ms / 1000
+        # A beat that waits longer than this is better sent anew.
+        self._beat_timeout_s = max(self._beat_s, 0.2)
+        self._stopping = threading.Event()
+        self._dead_peers: SimpleQueue[str | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self.on_lost: Callable[[], None] = lambda: None
+        """called from the heartbeat's thread when the store says that the lease is lost"""
+        self.recovered = 0
+        """how many peers this worker has recovered"""
+
+    def start(self) -> None:
+        for target in (self._renew, self._recover):
+            thread = threading.Thread(target=target, name=f"penstock{target.__name__}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def stop(self) -> None:
+        """End both threads and wait for them."""
+        self._stopping.set()
+        self._dead_peers.put(None)
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join()
+        self._threads.clear()
+
+    def _renew(self) -> None:
+        with self._store(self._beat_timeout_s) as store:
+            while not self._stopping.wait(self._beat_s):
+                sent_at = lease_clock()
+                try:
+                    peers = store.run(
+                        workers.keep_worker_alive(
+                            self._keys, self._worker, self._lease_ms, _PEERS_PER_BEAT
+                        )
+                    )
+                except LeaseLost:
+                    self._lease.lose()
+                    self._dead_peers.put(None)
+                    self.on_lost()
+                    return
+                except PenstockError as error:
+                    log.warning("heartbeat failed worker=%s error=%s", self._worker, error)
+                    continue
+                self._lease.renewed(sent_at)
+                for peer in peers:
+                    self._dead_peers.put(peer)
+
+    def _recover(self) -> None:
+        with self._store(self._settings.timeout_s) as store:
+            while (peer := self._dead_peers.get()) is not None:
+                try:
+                    returned = fail_worker(store, self._keys, peer)
+                except PenstockError as error:
+                    # The peer stays condemned, and somebody is handed it again.
+                    log.warning("recovery failed worker=%s error=%s", peer, error)
+                    continue
+                self.recovered += 1
+                log.info(
+                    "recovered dead worker=%s returned=%d dead=%d by=%s",
+                    peer,
+                    returned.returned,
+                    returned.dead,
+                    self._worker,
+                )
+
+    @contextmanager
+    def _store(self, timeout_s: float) -> Iterator[Store]:
+        """A connection of this thread's own. It gives up soon: there is always a next beat."""
+        store = Store(self._settings.address, 0.0, timeout_s, self._settings.dialect)
+        try:
+            yield store
+        finally:
+            store.close()

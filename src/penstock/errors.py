@@ -1,0 +1,132 @@
+"""Every error penstock raises.
+
+One class per thing a caller could handle. Each message says what happened, with the values, and
+what to do next; `code` is stable and meant for programs (`--json` output, log filters).
+"""
+
+from __future__ import annotations
+
+
+class PenstockError(Exception):
+    """Anything penstock refuses or fails to do."""
+
+    code = "error"
+
+
+# What the caller gave us is wrong; nothing was sent.
+
+
+class InvalidName(PenstockError):
+    """A namespace, queue or worker name that cannot be used."""
+
+    code = "invalid_name"
+
+
+class InvalidArgument(PenstockError):
+    """A value out of range or of the wrong kind."""
+
+    code = "invalid_argument"
+
+
+class InvalidUrl(PenstockError):
+    """A store address that cannot be understood."""
+
+    code = "invalid_url"
+
+
+class PayloadTooLarge(PenstockError):
+    """A task or result above `max_payload`."""
+
+    code = "payload_too_large"
+
+
+# The store answered, and the answer is no.
+
+
+class QueueFull(PenstockError):
+    """The queue has reached its maximum length; nothing of this request was accepted."""
+
+    code = "queue_full"
+
+
+class LeaseLost(PenstockError):
+    """The worker no longer holds what it tried to change."""
+
+    code = "lease_lost"
+
+
+class NotWorking(PenstockError):
+    """The worker has not started work on this queue."""
+
+    code = "not_working"
+
+
+class WorkerExists(PenstockError):
+    """A worker of this name is registered already."""
+
+    code = "worker_exists"
+
+
+class TooManyProcesses(PenstockError):
+    """The worker holds as many tasks of one queue as one worker may."""
+
+    code = "too_many_processes"
+
+
+class QueueNotFound(PenstockError):
+    """No queue of this name exists."""
+
+    code = "queue_not_found"
+
+
+# The store itself is the problem.
+
+
+class StoreError(PenstockError):
+    """The store refused for a reason of its own, such as a key of the wrong type or a missing
+    permission.
+    """
+
+    code = "store_error"
+
+
+class StoreUnavailable(StoreError):
+    """No answer within the time allowed; whether the last request took effect is unknown."""
+
+    code = "store_unavailable"
+
+
+class StoreFull(StoreError):
+    """The store is out of memory (`maxmemory`) and accepts no new tasks; finishing still works."""
+
+    code = "store_full"
+
+
+class UnsafeStore(StoreError):
+    """The store is configured so that tasks could vanish silently."""
+
+    code = "unsafe_store"
+
+
+class ProtocolError(StoreError):
+    """The store sent something that this version of penstock does not understand."""
+
+    code = "protocol_error"
+
+
+class ServerNotFound(PenstockError):
+    """No redis-server or valkey-server could be found to run privately."""
+
+    code = "server_not_found"
+
+
+class ServerFailed(PenstockError):
+    """The private server did not start or stop as asked."""
+
+    code = "server_failed"
+
+
+class HandlerNotFound(PenstockError):
+    """A worker was asked to serve a queue for which its module registers no handler."""
+
+    code = "handler_not_found"

@@ -1,0 +1,1 @@
+"""Nouns and rules; no I/O."""

@@ -1,0 +1,83 @@
+"""What can be known about a worker, and its lease as it counts it itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import secrets
+import time
+from dataclasses import dataclass, field
+
+from penstock.model.names import check_worker_name
+
+LEASE_MS = 3_000
+HEARTBEAT_MS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerInfo:
+    """A registered worker."""
+
+    id: str
+    lease_left_ms: int | None
+    """None for a worker that has been failed and not yet been recovered everywhere."""
+    about: dict[str, object] = field(default_factory=dict)
+    """host, pid, started_at and whatever else it said about itself"""
+
+    @property
+    def is_alive(self) -> bool:
+        return self.lease_left_ms is not None and self.lease_left_ms >= 0
+
+
+def new_worker_id(name: str | None = None) -> str:
+    """An id never used before. A worker that lost its lease is dead under its id for ever, so
+    each start gets a new one.
+    """
+    if name is None:
+        host = "".join(c if c.isalnum() or c in "-." else "-" for c in platform.node())
+        name = f"{host[:100]}.{os.getpid()}"
+    return f"{check_worker_name(name)[:240]}.{secrets.token_hex(4)}"
+
+
+def describe_worker(**more: object) -> str:
+    """What a worker says about itself when it registers."""
+    return json.dumps(
+        {"host": platform.node(), "pid": os.getpid(), "started_at": time.time(), **more}
+    )
+
+
+class Lease:
+    """A worker's own view of its lease, on a clock that also counts while the machine sleeps.
+
+    It counts from before each renewal was sent, so it never believes in a lease that the store has
+    already ended.
+    """
+
+    def __init__(self, lease_ms: int) -> None:
+        self._lease_s = lease_ms / 1000
+        self._ends_at = 0.0
+        self.is_lost = False
+
+    def renewed(self, sent_at: float) -> None:
+        self._ends_at = sent_at + self._lease_s
+
+    def lose(self) -> None:
+        """The store has said that the worker was failed. There is no way back from here."""
+        self.is_lost = True
+
+    @property
+    def is_valid(self) -> bool:
+        return not self.is_lost and lease_clock() < self._ends_at
+
+
+if hasattr(time, "CLOCK_BOOTTIME"):
+    _BOOTTIME = time.CLOCK_BOOTTIME
+
+    def lease_clock() -> float:
+        return time.clock_gettime(_BOOTTIME)
+
+else:  # macOS: its monotonic clock stops in sleep, and nothing better is offered
+
+    def lease_clock() -> float:
+        return time.monotonic()

@@ -1,0 +1,172 @@
+"""Tasks in the hands of workers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.codec.elements import TAG, task_of
+from penstock.model.processes import Claim, Failed
+from penstock.model.queues import DEFAULT_MAX_FAILURES, MAX_HELD, Side
+from penstock.store.command import Command, Operation, unexpected
+from penstock.store.script import load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.store.keys import QueueKeys
+
+START_TASKS = load("start_tasks")
+FINISH_TASKS = load("finish_tasks")
+STOP_TASKS = load("stop_tasks")
+FAIL_TASKS = load("fail_tasks")
+FIND_PROCESSES = load("find_processes")
+
+_REFUSALS = {b"empty": "empty", b"idle": "idle", b"paused": "paused"}
+_REFUSALS |= {b"not_working": "not_working", b"too_many": "too_many"}
+
+
+def start_tasks(
+    keys: QueueKeys, operation: Operation, worker: str, limit: int, wait: bool = False
+) -> Command[Claim]:
+    """Start up to `limit` tasks; with `wait`, wake the worker when there is work again."""
+
+    def decode(reply: list[Any]) -> Claim:
+        return _claim(reply, 0, [])
+
+    return Command(
+        START_TASKS,
+        (
+            keys.memory(operation.lane),
+            keys.ready,
+            keys.running(worker),
+            keys.meta,
+            keys.members,
+            keys.idle,
+            keys.failures,
+        ),
+        (operation.number, worker, limit, int(wait), keys.wake, MAX_HELD),
+        decode,
+    )
+
+
+def finish_tasks(
+    keys: QueueKeys,
+    operation: Operation,
+    worker: str,
+    processes: Sequence[int],
+    results: Sequence[bytes] = (),
+    limit: int = 0,
+    wait: bool = False,
+) -> Command[Claim]:
+    """Finish processes and start up to `limit` more tasks. `results` is empty or has one entry
+    per process.
+    """
+
+    def decode(reply: list[Any]) -> Claim:
+        return _claim(reply, 1, [int(process) for process in reply[0]])
+
+    return Command(
+        FINISH_TASKS,
+        (
+            keys.memory(operation.lane),
+            keys.ready,
+            keys.running(worker),
+            keys.meta,
+            keys.members,
+            keys.idle,
+            keys.failures,
+            keys.unique,
+            keys.unique_tasks,
+        ),
+        (
+            operation.number,
+            worker,
+            limit,
+            int(wait),
+            keys.wake,
+            MAX_HELD,
+            keys.done,
+            len(processes),
+            *processes,
+            *results,
+        ),
+        decode,
+    )
+
+
+def stop_tasks(
+    keys: QueueKeys,
+    operation: Operation,
+    worker: str,
+    processes: Sequence[int],
+    side: Side = "front",
+) -> Command[list[int]]:
+    """Give processes back at no cost; the answer lists those not held any more."""
+
+    def decode(reply: list[Any]) -> list[int]:
+        if reply[0] == b"ok":
+            return [int(process) for process in reply[1:]]
+        raise unexpected(STOP_TASKS, reply)
+
+    return Command(
+        STOP_TASKS,
+        (
+            keys.memory(operation.lane),
+            keys.ready,
+            keys.running(worker),
+            keys.meta,
+            keys.idle,
+        ),
+        (operation.number, side, keys.work, keys.wake, *sorted(processes, reverse=True)),
+        decode,
+    )
+
+
+def fail_tasks(
+    keys: QueueKeys, operation: Operation, worker: str, processes: Sequence[int]
+) -> Command[Failed]:
+    """Give processes back because their handler failed."""
+
+    def decode(reply: list[Any]) -> Failed:
+        if reply[0] == b"ok":
+            return Failed(int(reply[1]), [int(process) for process in reply[2:]])
+        raise unexpected(FAIL_TASKS, reply)
+
+    return Command(
+        FAIL_TASKS,
+        (
+            keys.memory(operation.lane),
+            keys.ready,
+            keys.running(worker),
+            keys.meta,
+            keys.idle,
+            keys.failures,
+            keys.dead,
+            keys.unique,
+            keys.unique_tasks,
+        ),
+        (operation.number, DEFAULT_MAX_FAILURES, keys.work, keys.wake, *sorted(processes)),
+        decode,
+    )
+
+
+def find_processes(keys: QueueKeys, worker: str, task: bytes) -> Command[list[int]]:
+    """The processes of one worker that run a task, oldest first."""
+
+    def decode(reply: list[Any]) -> list[int]:
+        if reply[0] == b"ok":
+            return sorted(int(process) for process in reply[1:])
+        raise unexpected(FIND_PROCESSES, reply)
+
+    return Command(FIND_PROCESSES, (keys.running(worker),), (task,), decode)
+
+
+def _claim(reply: list[Any], at: int, refused: list[int]) -> Claim:
+    word = reply[at]
+    if word == b"ok":
+        elements: list[bytes] = reply[at + 2 :]
+        tasks = [task_of(e) if e.startswith(TAG) else e for e in elements]
+        return Claim("ok", int(reply[at + 1]), tasks, refused)
+    if word in _REFUSALS:
+        return Claim(_REFUSALS[word], 0, [], refused)  # type: ignore[arg-type]
+    raise unexpected(START_TASKS, reply)

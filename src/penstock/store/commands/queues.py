@@ -1,0 +1,226 @@
+"""Queues as a whole, and who works on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import QueueNotFound
+from penstock.model.queues import (
+    DEFAULT_MAX_FAILURES,
+    Counters,
+    Deleted,
+    QueueState,
+    Returned,
+)
+from penstock.store.command import Command, Operation, unexpected
+from penstock.store.script import Script, load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from penstock.store.keys import NamespaceKeys, QueueKeys
+
+JOIN_QUEUE = load("join_queue")
+LEAVE_QUEUE = load("leave_queue")
+PASS_WORK = load("pass_work")
+PAUSE_QUEUE = load("pause_queue")
+RESUME_QUEUE = load("resume_queue")
+CONFIGURE_QUEUE = load("configure_queue")
+DELETE_QUEUE = load("delete_queue")
+INSPECT_QUEUE = load("inspect_queue")
+REGISTER_QUEUE = load("register_queue")
+UNREGISTER_QUEUE = load("unregister_queue")
+LIST_QUEUES = load("list_queues")
+
+
+def join_queue(keys: QueueKeys, worker: str, incarnation: str = "") -> Command[bool]:
+    """Let a worker start tasks; False if the queue must be registered first."""
+    return Command(
+        JOIN_QUEUE, (keys.meta, keys.members), (worker, incarnation), _exists(JOIN_QUEUE)
+    )
+
+
+def leave_queue(keys: QueueKeys, worker: str, is_lost: bool) -> Command[Returned]:
+    """Take a worker off the queue and give what it holds back to the front.
+
+    `is_lost` says that the worker died, which counts as a failed delivery.
+    """
+
+    def decode(reply: list[Any]) -> Returned:
+        if reply[0] == b"ok":
+            return Returned(int(reply[1]), int(reply[2]))
+        raise unexpected(LEAVE_QUEUE, reply)
+
+    return Command(
+        LEAVE_QUEUE,
+        (
+            keys.ready,
+            keys.running(worker),
+            keys.meta,
+            keys.members,
+            keys.idle,
+            keys.failures,
+            keys.dead,
+            keys.unique,
+            keys.unique_tasks,
+        ),
+        (worker, int(is_lost), DEFAULT_MAX_FAILURES, keys.work, keys.wake),
+        decode,
+    )
+
+
+def pass_work(keys: QueueKeys, worker: str) -> Command[None]:
+    """Stop waiting for a wake-up, and pass one on that may be on its way."""
+    return Command(
+        PASS_WORK, (keys.ready, keys.meta, keys.idle), (worker, keys.wake), _ok(PASS_WORK)
+    )
+
+
+def pause_queue(keys: QueueKeys, incarnation: str = "") -> Command[bool]:
+    """Hand out nothing more; False if the queue must be registered first."""
+    return Command(PAUSE_QUEUE, (keys.meta,), (incarnation,), _exists(PAUSE_QUEUE))
+
+
+def resume_queue(keys: QueueKeys) -> Command[bool]:
+    """Hand out tasks again; False if there is no such queue."""
+    return Command(
+        RESUME_QUEUE,
+        (keys.ready, keys.meta, keys.idle),
+        (keys.work, keys.wake),
+        _exists(RESUME_QUEUE),
+    )
+
+
+def configure_queue(
+    keys: QueueKeys, settings: Mapping[str, int | None], incarnation: str = ""
+) -> Command[bool]:
+    """Change settings (None: the default); False if the queue must be registered first."""
+    pairs = (
+        part
+        for name, value in settings.items()
+        for part in (name, "" if value is None else str(value))
+    )
+    return Command(CONFIGURE_QUEUE, (keys.meta,), (incarnation, *pairs), _exists(CONFIGURE_QUEUE))
+
+
+def delete_queue(keys: QueueKeys, operation: Operation) -> Command[tuple[Deleted, str]]:
+    """Delete a queue; the answer has the incarnation to unregister, empty while tasks are
+    running.
+    """
+
+    def decode(reply: list[Any]) -> tuple[Deleted, str]:
+        if reply[0] == b"ok":
+            return Deleted(int(reply[1]), int(reply[2])), reply[3].decode()
+        if reply[0] == b"no_queue":
+            return Deleted(0, 0), ""
+        raise unexpected(DELETE_QUEUE, reply)
+
+    return Command(
+        DELETE_QUEUE,
+        (
+            keys.memory(operation.lane),
+            keys.ready,
+            keys.meta,
+            keys.failures,
+            keys.dead,
+            keys.unique,
+            keys.unique_tasks,
+        ),
+        (operation.number, keys.delete),
+        decode,
+    )
+
+
+def inspect_queue(keys: QueueKeys, members: Sequence[str]) -> Command[QueueState | list[str]]:
+    """Read a queue at one instant. If `members` are not its members, the answer is who they are
+    now.
+    """
+
+    def decode(reply: list[Any]) -> QueueState | list[str]:
+        match reply[0]:
+            case b"ok":
+                return _queue_state(keys.queue, members, reply)
+            case b"changed":
+                return [worker.decode() for worker in reply[1:]]
+            case b"no_queue":
+                raise QueueNotFound(
+                    f"there is no queue {keys.queue!r} in namespace {keys.namespace!r}; "
+                    "it is created by the first task or the first worker"
+                )
+        raise unexpected(INSPECT_QUEUE, reply)
+
+    return Command(
+        INSPECT_QUEUE,
+        (
+            keys.meta,
+            keys.ready,
+            keys.dead,
+            keys.members,
+            keys.idle,
+            keys.unique,
+            keys.failures,
+            *map(keys.running, members),
+        ),
+        tuple(members),
+        decode,
+    )
+
+
+def register_queue(keys: NamespaceKeys, queue: str, incarnation: str) -> Command[None]:
+    """Put a queue on the list of queues, before it is created."""
+    return Command(REGISTER_QUEUE, (keys.queues,), (queue, incarnation), _ok(REGISTER_QUEUE))
+
+
+def unregister_queue(keys: NamespaceKeys, queue: str, incarnation: str) -> Command[None]:
+    """Take a deleted queue off the list of queues, unless it has been created again."""
+    return Command(UNREGISTER_QUEUE, (keys.queues,), (queue, incarnation), _ok(UNREGISTER_QUEUE))
+
+
+def list_queues(
+    keys: NamespaceKeys, cursor: str, limit: int = 1000
+) -> Command[tuple[str, list[str]]]:
+    """A page of queue names and the cursor of the next page, '0' after the last."""
+
+    def decode(reply: list[Any]) -> tuple[str, list[str]]:
+        if reply[0] == b"ok":
+            return reply[1].decode(), [name.decode() for name in reply[2:]]
+        raise unexpected(LIST_QUEUES, reply)
+
+    return Command(LIST_QUEUES, (keys.queues,), (cursor, limit), decode)
+
+
+def _ok(script: Script) -> Callable[[list[Any]], None]:
+    def decode(reply: list[Any]) -> None:
+        if reply[0] != b"ok":
+            raise unexpected(script, reply)
+
+    return decode
+
+
+def _exists(script: Script) -> Callable[[list[Any]], bool]:
+    def decode(reply: list[Any]) -> bool:
+        if reply[0] in (b"ok", b"no_queue"):
+            return bool(reply[0] == b"ok")
+        raise unexpected(script, reply)
+
+    return decode
+
+
+def _queue_state(queue: str, members: Sequence[str], reply: list[Any]) -> QueueState:
+    _, pairs, ready, dead, idle, unique, failures, *held = reply
+    meta = {pairs[i].decode(): pairs[i + 1] for i in range(0, len(pairs), 2)}
+    counters = {name: int(meta.get(name, 0)) for name in Counters.__dataclass_fields__}
+    return QueueState(
+        name=queue,
+        incarnation=meta.get("incarnation", b"").decode(),
+        ready=ready,
+        dead=dead,
+        is_paused="paused" in meta,
+        max_length=int(meta["max_length"]) if "max_length" in meta else None,
+        max_failures=int(meta.get("max_failures", DEFAULT_MAX_FAILURES)),
+        idle=idle,
+        unique=unique,
+        failures=failures,
+        held=dict(zip(members, held, strict=True)),
+        counters=Counters(**counters),
+    )

@@ -1,0 +1,143 @@
+"""Tasks on their way in, and those that wait."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.codec.elements import plain_element, task_of
+from penstock.errors import QueueFull
+from penstock.model.queues import Enqueued, Page
+from penstock.store.command import Command, Operation, unexpected
+from penstock.store.script import load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.store.keys import QueueKeys
+
+ENQUEUE_TASKS = load("enqueue_tasks")
+ENQUEUE_UNIQUE_TASK = load("enqueue_unique_task")
+CANCEL_TASKS = load("cancel_tasks")
+RETRY_DEAD_TASKS = load("retry_dead_tasks")
+PAGE_TASKS = load("page_tasks")
+
+
+def enqueue_tasks(
+    keys: QueueKeys, operation: Operation, tasks: Sequence[bytes], incarnation: str = ""
+) -> Command[int | None]:
+    """Add up to 5,000 tasks; the answer is how many are ready now, or None if the queue must be
+    registered first.
+    """
+
+    def decode(reply: list[Any]) -> int | None:
+        word = reply[0]
+        if word == b"ok":
+            return int(reply[1])
+        if word == b"no_queue":
+            return None
+        if word == b"full":
+            raise _full(keys, len(tasks), reply)
+        raise unexpected(ENQUEUE_TASKS, reply)
+
+    return Command(
+        ENQUEUE_TASKS,
+        (keys.memory(operation.lane), keys.ready, keys.meta, keys.idle),
+        (operation.number, incarnation, keys.work, keys.wake, *map(plain_element, tasks)),
+        decode,
+    )
+
+
+def enqueue_unique_task(
+    keys: QueueKeys,
+    operation: Operation,
+    task: bytes,
+    unique_key: bytes,
+    holder: bytes,
+    incarnation: str = "",
+) -> Command[Enqueued | None]:
+    """Add a task unless its key is taken; None if the queue must be registered first."""
+
+    def decode(reply: list[Any]) -> Enqueued | None:
+        match reply[0]:
+            case b"ok":
+                return Enqueued(True, task)
+            case b"exists":
+                return Enqueued(False, reply[1])
+            case b"no_queue":
+                return None
+            case b"full":
+                raise _full(keys, 1, reply)
+        raise unexpected(ENQUEUE_UNIQUE_TASK, reply)
+
+    return Command(
+        ENQUEUE_UNIQUE_TASK,
+        (
+            keys.memory(operation.lane),
+            keys.ready,
+            keys.meta,
+            keys.idle,
+            keys.unique,
+            keys.unique_tasks,
+        ),
+        (operation.number, incarnation, keys.work, keys.wake, unique_key, holder, task),
+        decode,
+    )
+
+
+def cancel_tasks(keys: QueueKeys, operation: Operation, task: bytes) -> Command[int]:
+    """Remove every waiting copy of a task; the answer is how many there were."""
+
+    def decode(reply: list[Any]) -> int:
+        if reply[0] == b"ok":
+            return int(reply[1])
+        raise unexpected(CANCEL_TASKS, reply)
+
+    return Command(
+        CANCEL_TASKS,
+        (
+            keys.memory(operation.lane),
+            keys.ready,
+            keys.meta,
+            keys.failures,
+            keys.unique,
+            keys.unique_tasks,
+        ),
+        (operation.number, task, plain_element(task), keys.cancel),
+        decode,
+    )
+
+
+def retry_dead_tasks(keys: QueueKeys, operation: Operation, limit: int) -> Command[tuple[int, int]]:
+    """Put up to 1,000 dead tasks back; the answer is how many went, and how many are left."""
+
+    def decode(reply: list[Any]) -> tuple[int, int]:
+        if reply[0] == b"ok":
+            return int(reply[1]), int(reply[2])
+        raise unexpected(RETRY_DEAD_TASKS, reply)
+
+    return Command(
+        RETRY_DEAD_TASKS,
+        (keys.memory(operation.lane), keys.ready, keys.dead, keys.idle),
+        (operation.number, limit, keys.work, keys.wake),
+        decode,
+    )
+
+
+def page_tasks(tasks_key: str, offset: int, limit: int) -> Command[Page]:
+    """Read tasks of `keys.ready` or `keys.dead`, oldest first."""
+
+    def decode(reply: list[Any]) -> Page:
+        if reply[0] == b"ok":
+            return Page([task_of(element) for element in reply[2:]], int(reply[1]))
+        raise unexpected(PAGE_TASKS, reply)
+
+    return Command(PAGE_TASKS, (tasks_key,), (offset, limit), decode)
+
+
+def _full(keys: QueueKeys, count: int, reply: list[Any]) -> QueueFull:
+    tasks = "1 more task" if count == 1 else f"{count} more tasks"
+    return QueueFull(
+        f"queue {keys.queue!r} holds {reply[1]} of at most {reply[2]} tasks and has no room for "
+        f"{tasks}; "
+        "try again when workers have caught up, or raise its maximum length"
+    )

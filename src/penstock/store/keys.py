@@ -1,0 +1,87 @@
+"""Every key and channel, with its type and meaning. No other file spells one."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from penstock.model.events import EVENT_KINDS, EventKind
+from penstock.model.names import check_name, key_part
+
+SIMULATED_CLOCK = "penstock:simulated_clock"
+"""string: the simulation's time in ms; never present in production"""
+
+
+class NamespaceKeys:
+    """What crosses queues. One hash tag, so one cluster slot."""
+
+    def __init__(self, namespace: str) -> None:
+        self.namespace = check_name("namespace", namespace)
+        self.tag = f"{{{key_part(namespace)}}}"
+        self.queues = f"{self.tag}:queues"
+        """hash: queue -> incarnation"""
+        self.workers = f"{self.tag}:workers"
+        """zset: worker -> end of its lease (ms)"""
+        self.condemned = f"{self.tag}:condemned"
+        """zset: worker -> when the next peer may try to recover it (ms)"""
+        self.info = f"{self.tag}:info"
+        """hash: worker -> what it said about itself (JSON)"""
+
+    def work(self, worker: str) -> str:
+        """set: queues that this worker serves"""
+        return f"{self.tag}:work:{worker}"
+
+    def memory(self, lane: str) -> str:
+        """string with expiry: number and reply of the last operation of a lane"""
+        return f"{self.tag}:memory:{lane}"
+
+    def queue(self, queue: str) -> QueueKeys:
+        return _queue_keys(self.namespace, queue)
+
+
+class QueueKeys:
+    """What belongs to one queue. One hash tag, so that every script on it also runs on a
+    cluster.
+    """
+
+    def __init__(self, namespace: str, queue: str) -> None:
+        self.namespace = namespace
+        self.queue = check_name("queue", queue)
+        self.tag = tag = f"{{{key_part(namespace)}:{key_part(queue)}}}"
+        self.ready = f"{tag}:ready"
+        """list: tasks; the next to run is at the right"""
+        self.dead = f"{tag}:dead"
+        """list: tasks that failed too often; the oldest is at the right"""
+        self.meta = f"{tag}:meta"
+        """hash: incarnation, settings (paused, max_length, max_failures), process (last id) and
+        counters
+        """
+        self.members = f"{tag}:members"
+        """set: workers that have started work on this queue"""
+        self.idle = f"{tag}:idle"
+        """set: workers that wait for a wake-up"""
+        self.failures = f"{tag}:failures"
+        """hash: digest of a task -> failed deliveries"""
+        self.unique = f"{tag}:unique"
+        """hash: key -> holder and task, of every unique task not yet gone"""
+        self.unique_tasks = f"{tag}:unique_tasks"
+        """zset: digest of the task, then key; all scores 0"""
+        self.wake = f"{tag}:wake:"
+        """channels: prefix + worker; says that there may be work"""
+        self.work, self.done, self.cancel, self.delete = (self.channel(k) for k in EVENT_KINDS)
+
+    def running(self, worker: str) -> str:
+        """hash: process id -> task, of one worker"""
+        return f"{self.tag}:running:{worker}"
+
+    def memory(self, lane: str) -> str:
+        """string with expiry: number and reply of the last operation of a lane"""
+        return f"{self.tag}:memory:{lane}"
+
+    def channel(self, kind: EventKind) -> str:
+        """channel: events of one kind"""
+        return f"{self.tag}:{kind}"
+
+
+@lru_cache(maxsize=4096)
+def _queue_keys(namespace: str, queue: str) -> QueueKeys:
+    return QueueKeys(namespace, queue)

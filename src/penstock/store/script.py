@@ -1,0 +1,92 @@
+"""Lua scripts as values: text, digest, and what their header says."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+_INCLUDE = re.compile(r"^-- include (.+)\n", re.MULTILINE)
+_PARAMETER = re.compile(r"^-- (KEYS|ARGV)\[(\d+)\] (\w+)(\.\.\.)? +(\w+)", re.MULTILINE)
+_REPLY = re.compile(r"^-- (?:Returns| {7}) ?\{(?:refused, )?'(\w+)'", re.MULTILINE)
+
+
+class Dialect(NamedTuple):
+    """Which variants of the shared fragments a server needs."""
+
+    channels: str = "channels"
+    clock: str = "clock"
+
+
+STANDALONE = Dialect()
+CLUSTER = Dialect(channels="sharded_channels")
+SIMULATED = Dialect(clock="simulated_clock")
+
+
+class Parameter(NamedTuple):
+    """One KEYS or ARGV entry of a header."""
+
+    name: str
+    type: str
+    is_repeated: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Script:
+    """One Lua file: one atomic operation."""
+
+    name: str
+    source: str
+
+    @property
+    def keys(self) -> list[Parameter]:
+        return self._parameters("KEYS")
+
+    @property
+    def arguments(self) -> list[Parameter]:
+        return self._parameters("ARGV")
+
+    @property
+    def replies(self) -> list[str]:
+        """The words a reply can begin with."""
+        return _REPLY.findall(self.source)
+
+    def text(self, dialect: Dialect = STANDALONE) -> str:
+        """What is sent to the server: the file, with its fragments put in."""
+
+        def fragments(match: re.Match[str]) -> str:
+            names = (getattr(dialect, name, name) for name in match[1].split())
+            return "".join(_read(f"fragments/{name}.lua") for name in names)
+
+        return _INCLUDE.sub(fragments, self.source)
+
+    def digest(self, dialect: Dialect = STANDALONE) -> str:
+        """What EVALSHA calls it."""
+        return hashlib.sha1(self.text(dialect).encode(), usedforsecurity=False).hexdigest()
+
+    def _parameters(self, kind: str) -> list[Parameter]:
+        found = [m for m in _PARAMETER.finditer(self.source) if m[1] == kind]
+        return [Parameter(m[3], m[5], m[4] is not None) for m in found]
+
+
+@cache
+def load(name: str) -> Script:
+    """The script `scripts/<name>.lua`."""
+    return Script(name, _read(f"{name}.lua"))
+
+
+def script_names() -> list[str]:
+    """Every script there is."""
+    return sorted(
+        entry.name.removesuffix(".lua")
+        for entry in files("penstock.store").joinpath("scripts").iterdir()
+        if entry.name.endswith(".lua")
+    )
+
+
+@cache
+def _read(path: str) -> str:
+    return files("penstock.store").joinpath("scripts", path).read_text(encoding="utf-8")

@@ -1,0 +1,44 @@
+-- Delete a queue: its waiting and dead tasks, settings and counters.
+--
+-- Running tasks are not touched: they can still be finished, or stopped and then wait again; the queue itself
+-- stays, empty, until a delete finds nothing running. Large lists are freed by the server in the background (UNLINK),
+-- so a million tasks stall nobody.
+--
+-- KEYS[1] memory        string  last operation of this lane
+-- KEYS[2] ready         list    tasks; the next to run is at the right
+-- KEYS[3] meta          hash    settings and counters of the queue
+-- KEYS[4] failures      hash    digest of a task -> failed deliveries
+-- KEYS[5] dead          list    tasks that failed too often; the oldest is at the right
+-- KEYS[6] unique        hash    key -> holder and task, of every unique task not yet gone
+-- KEYS[7] unique_tasks  zset    digest of the task, then key; all scores 0
+-- ARGV[1] operation     int     number of this operation in its lane
+-- ARGV[2] delete        string  channel of the `delete` event
+--
+-- Returns {'ok', removed, running, incarnation}   the incarnation to take off the list of queues;
+--                                                 empty while tasks are running
+--         {'no_queue'}                            there is no such queue
+-- include channels memory
+local memory, ready, meta, failures, dead, unique, unique_tasks = unpack(KEYS)
+local operation, delete = unpack(ARGV)
+
+local done = recall(memory, operation)
+if done then return done end
+
+local incarnation, started, finished, stopped, failed, lost = unpack(redis.call('HMGET', meta,
+  'incarnation', 'started', 'finished', 'stopped', 'failed', 'lost'))
+if not incarnation then return {'no_queue'} end
+local function count(value) return tonumber(value or '0') end
+local running = count(started) - count(finished) - count(stopped) - count(failed) - count(lost)
+local waiting, buried = redis.call('LLEN', ready), redis.call('LLEN', dead)
+
+allow_when_full(memory)
+redis.call('UNLINK', ready, failures, dead, unique, unique_tasks)
+if running > 0 then
+  -- Recounting must still come out right: what went is written down where the counters are.
+  redis.call('HINCRBY', meta, 'deleted', waiting + buried)
+  incarnation = ''
+else
+  redis.call('UNLINK', meta)
+end
+publish(delete, waiting + buried)
+return remember(memory, operation, {'ok', waiting + buried, running, incarnation})

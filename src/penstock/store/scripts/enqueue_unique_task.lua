@@ -1,0 +1,48 @@
+-- Add a task unless one with the same key is in the queue or running.
+--
+-- One step, so that of any number of producers exactly one is told that its task is new.
+--
+-- KEYS[1] memory        string  last operation of this lane
+-- KEYS[2] ready         list    tasks; the next to run is at the right
+-- KEYS[3] meta          hash    settings and counters of the queue
+-- KEYS[4] idle          set     workers that wait for a wake-up
+-- KEYS[5] unique        hash    key -> holder and task, of every unique task not yet gone
+-- KEYS[6] unique_tasks  zset    digest of the task, then key; all scores 0
+-- ARGV[1] operation     int     number of this operation in its lane
+-- ARGV[2] incarnation   string  made for a queue that does not exist yet, or empty
+-- ARGV[3] work          string  channel of the `work` event
+-- ARGV[4] wake          string  prefix of the wake-up channels
+-- ARGV[5] key           bytes   1 to 1024 bytes
+-- ARGV[6] holder        bytes   8 random bytes
+-- ARGV[7] task          bytes
+--
+-- Returns {'ok', ready}            the task is new; how many tasks are ready now
+--         {'exists', task}         the task that holds the key
+--         {'no_queue'}             register the queue, then send again with an incarnation
+--         {'full', ready, max}     the queue would grow over its maximum length
+-- include clock channels memory queue wake element
+local memory, ready, meta, idle, unique, unique_tasks = unpack(KEYS)
+local operation, incarnation, work, wake, key, holder, task = unpack(ARGV)
+
+local done = recall(memory, operation)
+if done then return done end
+
+local length = redis.call('LLEN', ready)
+local known, max_length = unpack(redis.call('HMGET', meta, 'incarnation', 'max_length'))
+local idlers = redis.call('SCARD', idle)
+local existing = redis.call('HGET', unique, key)
+redis.call('ZCARD', unique_tasks) -- a key of the wrong type must be found before the first write
+if existing then return remember(memory, operation, {'exists', string.sub(existing, HOLDER_BYTES + 1)}) end
+if not known and incarnation == '' then return {'no_queue'} end
+if max_length and length + 1 > tonumber(max_length) then
+  return {'full', length, tonumber(max_length)}
+end
+
+if not known then ensure_queue(meta, incarnation) end
+length = redis.call('LPUSH', ready, unique_element(key, holder, task))
+redis.call('HSET', unique, key, holder .. task)
+redis.call('ZADD', unique_tasks, 0, unique_entry(key, task))
+redis.call('HINCRBY', meta, 'enqueued', 1)
+publish(work, 1)
+if idlers > 0 then wake_workers(idle, wake, 1) end
+return remember(memory, operation, {'ok', length})

@@ -1,0 +1,67 @@
+-- Starting tasks as both start_tasks and finish_tasks do it. A claim is remembered by its process ids alone:
+-- the tasks themselves are in `running` until they are finished, so a repeated reply is read from there.
+local function new_claim(memory, ready, running, meta, members, idle, failures, worker, wait, wake)
+  return {memory = memory, ready = ready, running = running, meta = meta, members = members, idle = idle,
+    failures = failures, worker = worker, wait = wait, wake = wake}
+end
+
+-- Why this worker cannot start tasks now, or nil. Reads every key that starting writes to.
+local function claim_refusal(claim, room)
+  local waiting = redis.call('LLEN', claim.ready)
+  redis.call('HLEN', claim.failures)
+  local is_idle = redis.call('SISMEMBER', claim.idle, claim.worker)
+  if redis.call('SISMEMBER', claim.members, claim.worker) == 0 then return 'not_working' end
+  local is_paused = redis.call('HGET', claim.meta, 'paused')
+  if is_paused or waiting == 0 then
+    if claim.wait and is_idle == 0 then
+      allow_when_full(claim.memory)
+      redis.call('SADD', claim.idle, claim.worker)
+    end
+    return is_paused and 'paused' or 'empty'
+  end
+  if room <= 0 then return 'too_many' end
+  return nil
+end
+
+local function make_claim(claim, limit, max_held)
+  local room = max_held - redis.call('HLEN', claim.running)
+  local refusal = claim_refusal(claim, room)
+  if refusal then return {refusal} end
+  allow_when_full(claim.memory)
+  local first, elements = start_elements(
+    claim.ready, claim.running, claim.meta, claim.failures, math.min(limit, room))
+  local left = redis.call('LLEN', claim.ready)
+  if left > 0 then
+    -- Wake-ups are passed on, so that one lost on its way to a dead worker delays nothing for long.
+    if redis.call('SCARD', claim.idle) > 0 then wake_workers(claim.idle, claim.wake, left) end
+  elseif claim.wait then
+    redis.call('SADD', claim.idle, claim.worker)
+  end
+  local reply = {'ok', string.format('%.0f', first)}
+  for index = 1, #elements do reply[index + 2] = elements[index] end
+  return reply
+end
+
+-- Having started nothing needs no memory: the same request may well find something the next time.
+local function remember_claim(claim, operation, reply, refused)
+  if reply[1] ~= 'ok' and not refused then return end
+  local kept = {reply[1], refused or false}
+  if reply[1] == 'ok' then
+    kept[3] = reply[2]
+    kept[4] = #reply - 2
+  end
+  remember(claim.memory, operation, kept)
+end
+
+local function repeat_claim(claim, kept)
+  if kept[1] ~= 'ok' then return {kept[1]} end
+  local first, count = tonumber(kept[3]), kept[4]
+  local reply, fields = {'ok', kept[3]}, {}
+  for index = 1, count do fields[index] = string.format('%.0f', first + index - 1) end
+  local elements = get_fields(claim.running, fields)
+  for index = 1, count do
+    if not elements[index] then return {'not_working'} end
+    reply[index + 2] = elements[index]
+  end
+  return reply
+end

@@ -1,0 +1,25 @@
+-- Same request twice, one effect. A lane has one request under way at a time and numbers its requests,
+-- so remembering the last number and its reply is enough, however many requests there were.
+local MEMORY_MS = 3600000 -- far beyond the time for which any client repeats a request
+
+-- The remembered reply if this operation was done before, else nil.
+local function recall(memory, operation)
+  local kept = redis.call('GET', memory)
+  if not kept then return nil end
+  local space = string.find(kept, ' ', 1, true)
+  local number = tonumber(string.sub(kept, 1, space - 1))
+  if number < tonumber(operation) then return nil end
+  if number > tonumber(operation) then return {'superseded'} end
+  return cmsgpack.unpack(string.sub(kept, space + 1))
+end
+
+-- A full store refuses a script whose first write could grow, and lets all pass once a removal came first.
+-- Whatever frees memory in the end begins with this, or a full store could never be emptied.
+local function allow_when_full(memory)
+  redis.call('DEL', memory)
+end
+
+local function remember(memory, operation, reply)
+  redis.call('SET', memory, operation .. ' ' .. cmsgpack.pack(reply), 'PX', MEMORY_MS)
+  return reply
+end

@@ -1,0 +1,13 @@
+-- Wake-up is aimed: idle workers are known by name, and one task wakes one of them and a spare, so that
+-- the cost does not grow with the number of workers and one stuck worker does not hold a task up.
+local WAKES_AT_ONCE = 100 -- a woken worker that leaves work behind wakes the next
+
+local function wake_workers(idle, wake_channel, tasks)
+  local wanted = math.min(tasks + 1, WAKES_AT_ONCE)
+  while wanted > 0 do
+    local worker = redis.call('SPOP', idle)
+    if not worker then return end
+    -- Nobody listening means that this worker is gone or reconnecting; it looks by itself when it is back.
+    if publish(wake_channel .. worker, '') > 0 then wanted = wanted - 1 end
+  end
+end

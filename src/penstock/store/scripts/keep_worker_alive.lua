@@ -1,0 +1,41 @@
+-- Renew a worker's lease, and hand it dead peers to recover.
+--
+-- The heartbeat is the sweep: every beat sees whose lease has run out, and each dead worker is handed to one
+-- peer at a time (and to another one if that peer dies too), so sweeping costs no command of its own and many workers
+-- do not all do it. A worker whose own lease had run out judges nobody in that beat: after an outage of the
+-- store all leases are over, and everybody who is alive gets the time to say so.
+--
+-- KEYS[1] workers    zset    worker -> end of its lease (ms)
+-- KEYS[2] condemned  zset    worker -> when the next peer may try to recover it (ms)
+-- ARGV[1] worker     string
+-- ARGV[2] lease_ms   int
+-- ARGV[3] sweep      int     how many dead peers to take on, 0 to 100
+--
+-- Returns {'ok', dead_worker...}
+--         {'lease_lost'}   the worker was failed; it must start again under a new name
+-- include clock
+local workers, condemned = unpack(KEYS)
+local worker, lease_ms, sweep = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+
+local ends_at = redis.call('ZSCORE', workers, worker)
+if not ends_at then return {'lease_lost'} end
+local now = now_ms()
+local dead, overdue = {}, {}
+if sweep > 0 and tonumber(ends_at) >= now then
+  dead = redis.call('ZRANGEBYSCORE', workers, '-inf', '(' .. whole(now), 'LIMIT', 0, sweep)
+  overdue = redis.call('ZRANGEBYSCORE', condemned, '-inf', whole(now), 'LIMIT', 0, sweep - #dead)
+end
+
+redis.call('ZREM', condemned, worker) -- a removal first, so that a full store does not kill the workers
+redis.call('ZADD', workers, whole(now + lease_ms), worker)
+local reply = {'ok'}
+for _, peer in ipairs(dead) do
+  redis.call('ZREM', workers, peer)
+  redis.call('ZADD', condemned, whole(now + lease_ms), peer)
+  reply[#reply + 1] = peer
+end
+for _, peer in ipairs(overdue) do
+  redis.call('ZADD', condemned, whole(now + lease_ms), peer)
+  reply[#reply + 1] = peer
+end
+return reply

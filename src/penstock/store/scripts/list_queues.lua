@@ -1,0 +1,11 @@
+-- Read a page of the list of queues.
+--
+-- KEYS[1] queues  hash    queue -> incarnation
+-- ARGV[1] cursor  string  '0' at first, then what the page before returned
+-- ARGV[2] limit   int     about how many
+--
+-- Returns {'ok', cursor, queue...}   in no particular order; the cursor is '0' at the end
+local page = redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', ARGV[2])
+local reply = {'ok', page[1]}
+for index = 1, #page[2], 2 do reply[#reply + 1] = page[2][index] end
+return reply

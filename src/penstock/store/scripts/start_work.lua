@@ -1,0 +1,16 @@
+-- Put a queue on a worker's list: the worker's half of `start work`.
+--
+-- KEYS[1] workers  zset    worker -> end of its lease (ms)
+-- KEYS[2] work     set     queues that this worker serves
+-- ARGV[1] worker   string
+-- ARGV[2] queue    string
+--
+-- Returns {'ok'}
+--         {'lease_lost'}   the worker is not registered, or was failed
+local workers, work = unpack(KEYS)
+local worker, queue = unpack(ARGV)
+
+redis.call('SCARD', work)
+if not redis.call('ZSCORE', workers, worker) then return {'lease_lost'} end
+redis.call('SADD', work, queue)
+return {'ok'}

@@ -1,0 +1,70 @@
+"""Writes `client/_sync/` from `client/_async/`, or with --check says whether it is up to date.
+
+The async code is the one that people edit. What differs by nature (sockets, waiting) is in
+`transport.py`, written by hand on both sides and left alone here.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+CLIENT = Path(__file__).parent.parent / "src" / "penstock" / "client"
+BY_HAND = {"__init__.py", "transport.py"}
+NOTE = "# Generated from {source} by tools/generate_sync.py. Edit that file instead.\n\n"
+
+SUBSTITUTIONS = [
+    (r"async def enqueue\(incarnation: str\)", "def enqueue(incarnation: str)"),
+    (r"\basync (def|for|with)\b", r"\1"),
+    (r"\bawait ", ""),
+    (r"\b__aenter__\b", "__enter__"),
+    (r"\b__aexit__\b", "__exit__"),
+    (r"\bAsyncIterator\b", "Iterator"),
+    (r"\bAwaitable\[([^\]]*)\]", r"\1"),
+    (r"\bAwaitable, ", ""),
+    (r"\bAsync([A-Z])", r"\1"),
+    (r"\basync_router\b", "router"),
+    (r"\b_async\b", "_sync"),
+]
+
+
+def generate(source: Path) -> str:
+    text = source.read_text(encoding="utf-8")
+    for pattern, replacement in SUBSTITUTIONS:
+        text = re.sub(pattern, replacement, text)
+    text = NOTE.format(source=f"_async/{source.name}") + text
+    ruff = [sys.executable, "-m", "ruff"]
+    for command in ([*ruff, "check", "--fix-only", "--select", "I", "-q"], [*ruff, "format", "-q"]):
+        run = subprocess.run(
+            [*command, "--stdin-filename", str(CLIENT / "_sync" / source.name), "-"],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        text = run.stdout
+    return text
+
+
+def main() -> int:
+    is_check = "--check" in sys.argv[1:]
+    stale = []
+    for source in sorted((CLIENT / "_async").glob("*.py")):
+        if source.name in BY_HAND:
+            continue
+        target = CLIENT / "_sync" / source.name
+        text = generate(source)
+        if not target.exists() or target.read_text(encoding="utf-8") != text:
+            stale.append(target.name)
+            if not is_check:
+                target.write_text(text, encoding="utf-8")
+    if is_check and stale:
+        sys.stderr.write(f"_sync is out of date ({', '.join(stale)}); run `make sync`\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
