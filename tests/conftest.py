@@ -24,7 +24,7 @@ QUEUE = "mail"
 
 @pytest.fixture(scope="session")
 def servers() -> Iterator[dict[str, RedisServer | RedisCluster]]:
-    """The servers started so far, by kind. Socket paths are short, so the folder is not pytest's."""
+    """The servers started so far, by kind; in a folder with a short path, as sockets need."""
     started: dict[str, RedisServer | RedisCluster] = {}
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         started["folder"] = RedisServer(Path(folder))
@@ -88,7 +88,7 @@ def keys(namespace: str) -> QueueKeys:
 
 @pytest.fixture
 def redis_client(server: RedisServer) -> redis.Redis:
-    return server.redis
+    return server.client
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ class RedisServer:
         return self._process.pid
 
     @cached_property
-    def redis(self) -> redis.Redis:
+    def client(self) -> redis.Redis:
         """A client that reads back what penstock wrote."""
         return self.new_client()
 
@@ -68,7 +68,7 @@ class RedisServer:
         return redis.Redis(unix_socket_path=str(self.socket))
 
     def command(self, *parts: str | bytes | int) -> Any:
-        return self.redis.execute_command(*parts)  # type: ignore[no-untyped-call]
+        return self.client.execute_command(*parts)  # type: ignore[no-untyped-call]
 
     def start(self) -> RedisServer:
         place = (
@@ -104,9 +104,9 @@ class RedisServer:
 
     def end(self, how: signal.Signals) -> None:
         if self._process is not None:
-            if "redis" in self.__dict__:
-                self.redis.close()
-                del self.__dict__["redis"]
+            if "client" in self.__dict__:
+                self.client.close()
+                del self.__dict__["client"]
             self._process.send_signal(how)
             self._process.wait(30)
             self._process = None

@@ -12,7 +12,7 @@ NAMESPACE = "bench"
 
 
 @penstock.handler("bench")
-def handle(task: bytes, context: penstock.Context) -> None:
+def handle(task, context):
     stopwatch.record(task.decode())
 
 
