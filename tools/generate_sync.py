@@ -22,6 +22,7 @@ SUBSTITUTIONS = [
     (r"\b__aenter__\b", "__enter__"),
     (r"\b__aexit__\b", "__exit__"),
     (r"\bAsyncIterator\b", "Iterator"),
+    (r"\bAsyncGenerator\[(\w+), None\]", r"Generator[\1, None, None]"),
     (r"\bAwaitable\[([^\]]*)\]", r"\1"),
     (r"\bAwaitable, ", ""),
     (r"\bAsync([A-Z])", r"\1"),

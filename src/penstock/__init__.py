@@ -8,14 +8,18 @@ from penstock.client._sync.queue import Queue
 from penstock.client._sync.session import Process, WorkerSession
 from penstock.client.connect import aconnect, connect
 from penstock.errors import LeaseLost, PenstockError, QueueFull, StoreUnavailable
+from penstock.executors.assignment import Context
 from penstock.model.events import Event
 from penstock.model.queues import Enqueued, QueueState
+from penstock.worker.handlers import handler
+from penstock.worker.worker import Worker
 
 __all__ = [
     "AsyncPenstock",
     "AsyncProcess",
     "AsyncQueue",
     "AsyncWorkerSession",
+    "Context",
     "Enqueued",
     "Event",
     "LeaseLost",
@@ -26,7 +30,9 @@ __all__ = [
     "QueueFull",
     "QueueState",
     "StoreUnavailable",
+    "Worker",
     "WorkerSession",
     "aconnect",
     "connect",
+    "handler",
 ]

@@ -16,6 +16,7 @@ _FORMS = (
     "use redis://host:6379/0, rediss://host:6379/0, unix:///path/to/socket, "
     "redis+sentinel://host:26379/master/0 or redis+cluster://host:6379"
 )
+_ESCAPES = "write special characters of a user or password as %XX (@ is %40, / is %2F, # is %23)"
 _DEFAULT_PORTS: dict[Topology, int] = {"single": 6379, "sentinel": 26379, "cluster": 6379}
 _OPTIONS = {"db", "ca", "cert", "key", "sentinel_username", "sentinel_password"}
 
@@ -29,7 +30,8 @@ class Endpoint:
     path: str = ""
 
     def __str__(self) -> str:
-        return self.path or f"{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.path or f"{host}:{self.port}"
 
 
 @dataclass(frozen=True)
@@ -54,9 +56,15 @@ class Address:
         """The TLS settings; certificate and host name are always checked."""
         if not self.is_tls:
             return None
-        context = ssl.create_default_context(cafile=self.ca)
-        if self.cert:
-            context.load_cert_chain(self.cert, self.key)
+        try:
+            context = ssl.create_default_context(cafile=self.ca)
+            if self.cert:
+                context.load_cert_chain(self.cert, self.key)
+        except (OSError, ssl.SSLError) as error:
+            raise InvalidUrl(
+                f"the certificates named in the store URL cannot be used ({error}); check the "
+                "options ca, cert and key"
+            ) from error
         return context
 
     def __str__(self) -> str:
@@ -67,18 +75,28 @@ class Address:
 
 def parse_url(url: str) -> Address:
     """Understand a store URL, or say what is wrong with it without repeating its password."""
+    if not isinstance(url, str):
+        raise InvalidUrl(f"the store URL is text, not {type(url).__name__}; {_FORMS}")
     try:
         parts = urlsplit(url)
         scheme, _, form = parts.scheme.partition("+")
         options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-    except ValueError as error:
-        raise InvalidUrl(f"the store URL cannot be understood ({error}); {_FORMS}") from None
+    except ValueError:
+        # The reason is left out: it can repeat the password.
+        raise InvalidUrl(f"the store URL cannot be understood; {_ESCAPES}; {_FORMS}") from None
+    is_unix = scheme == "unix" and not form
+    if "@" in parts.query + parts.fragment or ("@" in parts.path and not is_unix):
+        # What follows could be the rest of a password, so it is not repeated.
+        raise InvalidUrl(f"the store URL has an '@' behind its host; {_ESCAPES}")
     if unknown := options.keys() - _OPTIONS:
         raise InvalidUrl(
             f"the store URL has an unknown option {min(unknown)!r}; known are {_known()}"
         )
-    if scheme == "unix" and not form:
-        return _unix_address(parts.path, options)
+    userinfo, _, places = parts.netloc.rpartition("@")
+    username, has_password, password = userinfo.partition(":")
+    login = (unquote(username) or None, unquote(password) if has_password else None)
+    if is_unix:
+        return _unix_address(places, parts.path, options, *login)
     if scheme not in ("redis", "rediss", "valkey", "valkeys") or form not in (
         "",
         "sentinel",
@@ -86,8 +104,11 @@ def parse_url(url: str) -> Address:
     ):
         raise InvalidUrl(f"the store URL begins with {parts.scheme!r}; {_FORMS}")
     topology: Topology = form or "single"  # type: ignore[assignment]
-    userinfo, _, places = parts.netloc.rpartition("@")
-    username, has_password, password = userinfo.partition(":")
+    if topology == "single" and "," in places:
+        raise InvalidUrl(
+            "the store URL names several servers; use redis+sentinel:// or redis+cluster:// for "
+            "servers that belong together"
+        )
     path = [unquote(part) for part in parts.path.split("/") if part]
     master = ""
     if topology == "sentinel":
@@ -100,8 +121,8 @@ def parse_url(url: str) -> Address:
         topology=topology,
         endpoints=tuple(_endpoint(place, _DEFAULT_PORTS[topology]) for place in places.split(",")),
         db=_database(path[0] if path else options.get("db", "0"), topology),
-        username=unquote(username) or None,
-        password=unquote(password) if has_password else None,
+        username=login[0],
+        password=login[1],
         master=master,
         is_tls=scheme in ("rediss", "valkeys"),
         ca=options.get("ca"),
@@ -112,19 +133,32 @@ def parse_url(url: str) -> Address:
     )
 
 
-def _unix_address(path: str, options: dict[str, str]) -> Address:
-    if not path:
-        raise InvalidUrl(f"a unix URL needs the path of a socket; {_FORMS}")
-    endpoint = Endpoint(path=unquote(path))
-    return Address("single", (endpoint,), _database(options.get("db", "0"), "single"))
+def _unix_address(
+    host: str, path: str, options: dict[str, str], username: str | None, password: str | None
+) -> Address:
+    if host or not path:
+        raise InvalidUrl(
+            "a unix URL needs the absolute path of a socket behind three slashes; " + _FORMS
+        )
+    database = _database(options.get("db", "0"), "single")
+    return Address("single", (Endpoint(path=unquote(path)),), database, username, password)
 
 
 def _endpoint(place: str, default_port: int) -> Endpoint:
     host, colon, port = place.rpartition(":")
     if not colon or "]" in port:
         host, port = place, str(default_port)
-    if not port.isdecimal() or not 0 < int(port) < 65536:
-        raise InvalidUrl(f"the store URL has the port {port!r}; a port is a number from 1 to 65535")
+    if not port.isdecimal():
+        raise InvalidUrl(
+            f"the store URL has a port that is not a number; a port is 1 to 65535, and {_ESCAPES}"
+        )
+    if not 0 < int(port) < 65536:
+        raise InvalidUrl(f"the store URL has the port {port}; a port is a number from 1 to 65535")
+    if ":" in host and not (host.startswith("[") and host.endswith("]")):
+        raise InvalidUrl(
+            "the store URL has a host with a colon; write an IPv6 address in brackets, as in "
+            "redis://[::1]:6379"
+        )
     return Endpoint(host.strip("[]") or "localhost", int(port))
 
 

@@ -5,35 +5,37 @@ from __future__ import annotations
 import os
 import secrets
 from collections import deque
+from itertools import count
 
 
 class Lane:
     """A numbered sequence of requests, one under way at a time."""
 
-    __slots__ = ("name", "number")
+    __slots__ = ("home", "name", "number")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, home: deque[Lane]) -> None:
         self.name = name
         self.number = 0
+        self.home = home
 
 
 class Lanes:
     """The lanes of one client. As many as it ever had requests under way at once."""
 
     def __init__(self) -> None:
-        self._reset()
+        self._supply = _Supply()
 
     def take(self) -> Lane:
         """A lane of one's own until it is given back."""
-        if self._pid != os.getpid():
+        supply = self._supply
+        if supply.pid != os.getpid():
             # After a fork parent and child would number different requests alike, and one would be
             # taken for the other.
-            self._reset()
+            supply = self._supply = _Supply()
         try:
-            lane = self._free.pop()
+            lane = supply.free.pop()
         except IndexError:
-            self._made += 1
-            lane = Lane(f"{self._client}{self._made:x}")
+            lane = Lane(f"{supply.client}{next(supply.numbers):x}", supply.free)
         lane.number += 1
         return lane
 
@@ -41,10 +43,14 @@ class Lanes:
         """Only after a reply: a request that may still be under way must keep its lane to
         itself.
         """
-        self._free.append(lane)
+        lane.home.append(lane)
 
-    def _reset(self) -> None:
-        self._pid = os.getpid()
-        self._client = secrets.token_hex(8) + "."
-        self._made = 0
-        self._free: deque[Lane] = deque()
+
+class _Supply:
+    """The lanes of one process. Every step that threads could share is a single one."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.client = secrets.token_hex(8) + "."
+        self.numbers = count(1)
+        self.free: deque[Lane] = deque()

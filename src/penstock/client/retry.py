@@ -5,6 +5,11 @@ from __future__ import annotations
 import random
 import time
 
+REPEATABLE_S = 3000.0
+"""A numbered request is not repeated for longer than this, because the store forgets numbers after
+an hour (`scripts/fragments/memory.lua`) and would then do it a second time.
+"""
+
 _BASE_S = 0.02
 _CAP_S = 2.0
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.errors import InvalidArgument
 from penstock.model.queues import MAX_PAYLOAD
 
 if TYPE_CHECKING:
@@ -27,3 +29,21 @@ class Settings:
     """how long one try may take"""
     dialect: Dialect | None = None
     """which scripts the server needs; found out by looking if None"""
+
+    def __post_init__(self) -> None:
+        if type(self.max_payload) is not int or self.max_payload < 1:
+            raise InvalidArgument(
+                f"max_payload is {self.max_payload!r}; give a whole number of bytes from 1 up"
+            )
+        if not _is_number(self.timeout_s) or self.timeout_s <= 0:
+            raise InvalidArgument(f"timeout_s is {self.timeout_s!r}; give seconds above 0")
+        if self.retry_for_s is not None and (
+            not _is_number(self.retry_for_s) or self.retry_for_s < 0
+        ):
+            raise InvalidArgument(
+                f"retry_for_s is {self.retry_for_s!r}; give seconds from 0 up, or None"
+            )
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ Everything is RESP2 through hiredis; see docs/decisions/0001-redis-client-librar
 from __future__ import annotations
 
 import binascii
+import re
 from typing import TYPE_CHECKING, Any
 
 import hiredis
@@ -29,7 +30,10 @@ _PASSING = (
     "READONLY",
     "NOREPLICAS",
     "MISCONF",
+    "ERR max number of clients reached",
 )
+# Before Redis 7 an error inside a script comes wrapped in one about the script.
+_IN_SCRIPT = re.compile(r"ERR Error running script [^@]*@user_script:\d+: (@user_script: \d+: -)?")
 
 
 class ConnectionLost(Exception):
@@ -70,12 +74,12 @@ def slot_of(key: str) -> int:
 
 
 def is_passing(error: Exception) -> bool:
-    return str(error).startswith(_PASSING)
+    return _reason(error).startswith(_PASSING)
 
 
 def store_error(error: Exception, address: Address) -> StoreError:
     """An error reply as one of ours."""
-    text = str(error)
+    text = _reason(error)
     kind = text.partition(" ")[0]
     if kind == "OOM":
         return StoreFull(
@@ -91,12 +95,16 @@ def store_error(error: Exception, address: Address) -> StoreError:
             f"the store at {address} denies a command to this user ({text}); "
             "grant it, or scripts could stop half way"
         )
-    if kind == "WRONGTYPE" or "WRONGTYPE" in text:
+    if kind == "WRONGTYPE":
         return StoreError(
             f"a key of penstock at {address} holds a value of another type ({text}); "
             "nothing was changed; `penstock fsck` names the key"
         )
     return StoreError(f"the store at {address} answered {text!r}")
+
+
+def _reason(error: Exception) -> str:
+    return _IN_SCRIPT.sub("", str(error), count=1)
 
 
 def unavailable(address: Address, waited_s: float, error: Exception) -> StoreUnavailable:
@@ -147,6 +155,8 @@ def redirection(error: Exception) -> tuple[str, str, int] | None:
 def expect_ok(replies: list[Any], address: Address) -> None:
     for reply in replies:
         if isinstance(reply, ReplyError):
+            if is_passing(reply):
+                raise ConnectionLost(str(reply))
             raise store_error(reply, address)
         if reply != b"OK":
             raise ProtocolError(f"the store at {address} greeted with {reply!r} instead of OK")

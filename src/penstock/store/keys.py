@@ -2,13 +2,57 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import unquote
 
 from penstock.model.events import EVENT_KINDS, EventKind
 from penstock.model.names import check_name, key_part
 
 SIMULATED_CLOCK = "penstock:simulated_clock"
 """string: the simulation's time in ms; never present in production"""
+
+
+KEY_TYPES = {
+    "queues": "hash",
+    "workers": "zset",
+    "condemned": "zset",
+    "info": "hash",
+    "work": "set",
+    "memory": "string",
+}
+"""What crosses queues: the last word of a key -> its type."""
+
+QUEUE_KEY_TYPES = {
+    "ready": "list",
+    "dead": "list",
+    "meta": "hash",
+    "members": "set",
+    "idle": "set",
+    "failures": "hash",
+    "unique": "hash",
+    "unique_tasks": "zset",
+    "running": "hash",
+    "memory": "string",
+}
+
+OWNED_KINDS = frozenset({"work", "running", "memory"})
+"""One key for each worker or lane, whose name comes last."""
+
+_KEY = re.compile(
+    r"\{(?P<namespace>[^:{}]+)(?::(?P<queue>[^:{}]+))?\}:(?P<kind>\w+)(?::(?P<owner>.+))?", re.DOTALL
+)
+
+
+class KeyName(NamedTuple):
+    """What a key of ours is."""
+
+    queue: str
+    """empty for what crosses queues"""
+    kind: str
+    owner: str
+    """the worker or lane of a key that belongs to one"""
 
 
 class NamespaceKeys:
@@ -25,6 +69,8 @@ class NamespaceKeys:
         """zset: worker -> when the next peer may try to recover it (ms)"""
         self.info = f"{self.tag}:info"
         """hash: worker -> what it said about itself (JSON)"""
+        self.pattern = f"{{{key_part(namespace)}[:}}]*"
+        """matches every key of the namespace and nothing else"""
 
     def work(self, worker: str) -> str:
         """set: queues that this worker serves"""
@@ -36,6 +82,17 @@ class NamespaceKeys:
 
     def queue(self, queue: str) -> QueueKeys:
         return _queue_keys(self.namespace, queue)
+
+    def identify(self, key: str) -> KeyName | None:
+        """What a key found in the store is; None if it is none that this version writes."""
+        found = _KEY.fullmatch(key)
+        if found is None or unquote(found["namespace"]) != self.namespace:
+            return None
+        queue = unquote(found["queue"] or "")
+        kinds = KEY_TYPES if found["queue"] is None else QUEUE_KEY_TYPES
+        name = KeyName(queue, found["kind"], found["owner"] or "")
+        has_owner = name.kind in OWNED_KINDS
+        return name if name.kind in kinds and has_owner == bool(name.owner) else None
 
 
 class QueueKeys:

@@ -1,0 +1,1 @@
+"""Claims tasks, runs them, keeps its lease, and recovers dead peers."""

@@ -14,7 +14,7 @@ from penstock.model.queues import MAX_BATCH, Deleted, Enqueued, Page, QueueState
 from penstock.store.commands import processes, queues, tasks
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 
     from penstock.client._async.store import AsyncStore
     from penstock.store.keys import NamespaceKeys
@@ -126,12 +126,14 @@ class AsyncQueue:
         """Remove every waiting copy of a task and tell the workers that run one; returns how
         many were removed.
         """
+        _check_bytes(task)
         return await self._store.run_once(
             lambda operation: tasks.cancel_tasks(self._keys, operation, task)
         )
 
     async def find(self, task: bytes) -> list[tuple[str, int]]:
         """The processes that run a task, as (worker, process id)."""
+        _check_bytes(task)
         try:
             state = await self.inspect()
         except QueueNotFound:
@@ -185,7 +187,7 @@ class AsyncQueue:
 
     async def events(
         self, *kinds: EventKind, timeout_s: float | None = None
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """Listen to the queue; all kinds of events if none is named.
 
         Live only: what happens while nobody listens is missed. Ends when nothing comes for
@@ -227,11 +229,7 @@ class AsyncQueue:
         return answer
 
     def _check(self, task: bytes) -> None:
-        if type(task) is not bytes:
-            raise InvalidArgument(
-                f"a task is bytes, not {type(task).__name__}; encode it first, for example with "
-                "str.encode()"
-            )
+        _check_bytes(task)
         if len(task) > self._max_payload:
             raise PayloadTooLarge(
                 f"the task is {len(task)} bytes long and {self._max_payload} is the limit; "
@@ -239,11 +237,26 @@ class AsyncQueue:
             )
 
 
+def _check_bytes(task: bytes) -> None:
+    if type(task) is not bytes:
+        raise InvalidArgument(
+            f"a task is bytes, not {type(task).__name__}; encode it first, for example with "
+            "str.encode()"
+        )
+
+
 def _unique_key(task: bytes, key: str | None) -> bytes:
     """Given and derived keys begin differently, so that one never stands for the other."""
     if key is None:
         return b"#" + hashlib.sha256(task).hexdigest().encode()
-    encoded = key.encode()
+    if not isinstance(key, str):
+        raise InvalidArgument(f"a unique key is text, not {type(key).__name__}; pass a str")
+    try:
+        encoded = key.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgument(
+            f"unique key {key!r} is not valid Unicode text (it holds a lone surrogate)"
+        ) from None
     if not 0 < len(encoded) <= _MAX_KEY_BYTES:
         raise InvalidArgument(
             f"a unique key has 1 to {_MAX_KEY_BYTES} bytes; this one has {len(encoded)}"
@@ -252,8 +265,8 @@ def _unique_key(task: bytes, key: str | None) -> bytes:
 
 
 def _check_page(offset: int, limit: int) -> None:
-    if offset < 0 or not 1 <= limit <= 1000:
+    if type(offset) is not int or type(limit) is not int or offset < 0 or not 1 <= limit <= 1000:
         raise InvalidArgument(
-            f"a page starts at 0 or later and has 1 to 1000 tasks; offset is {offset}, limit is "
-            f"{limit}"
+            f"a page starts at 0 or later and has 1 to 1000 tasks; offset is {offset!r}, limit is "
+            f"{limit!r}"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.model.names import check_worker_name
@@ -11,7 +12,8 @@ from penstock.store.commands import queues, workers
 
 if TYPE_CHECKING:
     from penstock.client._async.store import AsyncStore
-    from penstock.store.keys import NamespaceKeys
+    from penstock.store.command import Command, Operation
+    from penstock.store.keys import NamespaceKeys, QueueKeys
 
 
 async def fail_worker(store: AsyncStore, keys: NamespaceKeys, worker: str) -> Returned:
@@ -26,8 +28,13 @@ async def fail_worker(store: AsyncStore, keys: NamespaceKeys, worker: str) -> Re
         return Returned(0, 0)
     returned = dead = 0
     for name in names:
-        left = await store.run(queues.leave_queue(keys.queue(name), worker, is_lost=True))
+        queue = keys.queue(name)
+        left = await store.run_once(partial(_leave, queue, worker))
         returned += left.returned
         dead += left.dead
     await store.run(workers.forget_worker(keys, worker))
     return Returned(returned, dead)
+
+
+def _leave(queue: QueueKeys, worker: str, operation: Operation) -> Command[Returned]:
+    return queues.leave_queue(queue, operation, worker, is_lost=True)

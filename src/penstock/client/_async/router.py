@@ -57,7 +57,8 @@ class AsyncRouter:
         channel = self._channels.get(endpoint)
         if channel is None:
             channel = AsyncChannel(endpoint, self.address, self._greeting, self._timeout_s)
-            self._channels[endpoint] = channel
+            # Another thread may have been faster; then its channel is the one.
+            channel = self._channels.setdefault(endpoint, channel)
         return channel
 
 
@@ -67,9 +68,11 @@ class AsyncSentinelRouter(AsyncRouter):
     _master: Endpoint | None = None
 
     async def channel_for(self, key: str) -> AsyncChannel:
-        if self._master is None:
-            self._master = await self._find_master()
-        return self._channel(self._master)
+        # A copy, because other threads forget the master at any time.
+        master = self._master
+        if master is None:
+            master = self._master = await self._find_master()
+        return self._channel(master)
 
     async def forget(self) -> None:
         self._master = None
@@ -89,7 +92,10 @@ class AsyncSentinelRouter(AsyncRouter):
                 await sentinel.close()
             if isinstance(answer, list):
                 return Endpoint(answer[0].decode(), int(answer[1]))
-            reason = f"{endpoint} knows no master named {self.address.master!r}"
+            if isinstance(answer, ReplyError):
+                reason = f"{endpoint} answered {str(answer)!r}"
+            else:
+                reason = f"{endpoint} knows no master named {self.address.master!r}"
         raise ConnectionLost(f"no Sentinel could name the master: {reason}")
 
 
@@ -106,7 +112,7 @@ class AsyncClusterRouter(AsyncRouter):
         for _ in range(_MAX_REDIRECTIONS):
             redirect = redirection(reply) if isinstance(reply, ReplyError) else None
             if redirect is None:
-                break
+                return reply
             kind, host, port = redirect
             endpoint = Endpoint(host or channel.endpoint.host, port)
             channel = self._channel(endpoint)
@@ -115,24 +121,26 @@ class AsyncClusterRouter(AsyncRouter):
             else:
                 self._owners[slot_of(key)] = endpoint
                 reply = await channel.exchange(packed)
+        if isinstance(reply, ReplyError) and redirection(reply):
+            # Nodes that do not agree yet send one in circles.
+            raise ConnectionLost(f"{channel.endpoint} answered {str(reply)!r}")
         return reply
 
     async def channel_for(self, key: str) -> AsyncChannel:
         slot = slot_of(key)
-        if slot not in self._owners:
-            await self._read_map()
-        if slot not in self._owners:
+        owner = self._owners.get(slot) or (await self._read_map()).get(slot)
+        if owner is None:
             raise ConnectionLost(f"no node of the cluster owns slot {slot}")
-        return self._channel(self._owners[slot])
+        return self._channel(owner)
 
     async def every_channel(self) -> Iterable[AsyncChannel]:
-        await self._read_map()
-        return [self._channel(endpoint) for endpoint in dict.fromkeys(self._owners.values())]
+        owners = await self._read_map()
+        return [self._channel(endpoint) for endpoint in dict.fromkeys(owners.values())]
 
     async def forget(self) -> None:
         self._owners = {}
 
-    async def _read_map(self) -> None:
+    async def _read_map(self) -> dict[int, Endpoint]:
         reason = "none answered"
         for endpoint in dict.fromkeys([*self.address.endpoints, *self._channels]):
             try:
@@ -145,12 +153,13 @@ class AsyncClusterRouter(AsyncRouter):
                     f"{endpoint} does not answer as part of a cluster ({reply}); use redis:// for "
                     "a server of its own"
                 )
-            self._owners = {
-                slot: Endpoint(master[0].decode() or endpoint.host, master[1])
+            owners = {
+                slot: Endpoint((master[0] or b"").decode() or endpoint.host, master[1])
                 for first, last, master, *_ in reply
                 for slot in range(first, last + 1)
             }
-            return
+            self._owners = owners
+            return owners
         raise ConnectionLost(f"no node of the cluster could be asked for its map: {reason}")
 
 

@@ -5,8 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.client._async.transport import run_blocking
 from penstock.client.heartbeat import Heartbeat
-from penstock.errors import LeaseLost, NotWorking, TooManyProcesses
+from penstock.errors import (
+    InvalidArgument,
+    LeaseLost,
+    NotWorking,
+    PayloadTooLarge,
+    TooManyProcesses,
+)
+from penstock.model.queues import MAX_HELD
 from penstock.model.workers import (
     HEARTBEAT_MS,
     LEASE_MS,
@@ -39,6 +47,7 @@ class AsyncWorkerSession:
         heartbeat_ms: int = HEARTBEAT_MS,
         about: dict[str, Any] | None = None,
     ) -> None:
+        _check_lease(lease_ms, heartbeat_ms)
         self._client = client
         self._store = client.store
         self._keys = client.keys
@@ -67,24 +76,23 @@ class AsyncWorkerSession:
 
         Raises LeaseLost if the worker was failed, or was never started.
         """
+        keys = self._keys.queue(queue)  # refuses a bad name before anything is written
         await self._store.run(workers.start_work(self._keys, self.id, queue))
         await self._client.queue(queue)._in_queue(
-            lambda incarnation: self._store.run(
-                queues.join_queue(self._keys.queue(queue), self.id, incarnation)
-            )
+            lambda incarnation: self._store.run(queues.join_queue(keys, self.id, incarnation))
         )
         try:
             # A worker failed between the two steps above is a member that nobody will ever take off
             # the queue.
             await self._store.run(workers.keep_worker_alive(self._keys, self.id, self._lease_ms))
         except LeaseLost:
-            await self._store.run(queues.leave_queue(self._keys.queue(queue), self.id, True))
+            await self._leave(queue, is_lost=True)
             raise
         self._queues.add(queue)
 
     async def stop_work(self, queue: str) -> None:
         """Cease to serve a queue. Tasks of it still held go back to the front."""
-        await self._store.run(queues.leave_queue(self._keys.queue(queue), self.id, False))
+        await self._leave(queue, is_lost=False)
         await self._store.run(workers.stop_work(self._keys, self.id, queue))
         self._queues.discard(queue)
 
@@ -103,6 +111,7 @@ class AsyncWorkerSession:
         Raises NotWorking if the worker has not started work on the queue, LeaseLost if it was
         failed since.
         """
+        _check_limit(limit, at_least=1)
         claim = await self._store.run_once(
             lambda operation: processes.start_tasks(
                 self._keys.queue(queue), operation, self.id, limit
@@ -118,16 +127,18 @@ class AsyncWorkerSession:
         Returns the started ones, and the ids that were refused because this worker no longer held
         them.
         """
+        _check_limit(limit, at_least=0)
+        each_once = list(dict.fromkeys(finished))
         claim = await self._store.run_once(
             lambda operation: processes.finish_tasks(
-                self._keys.queue(queue), operation, self.id, finished, limit=limit
+                self._keys.queue(queue), operation, self.id, each_once, limit=limit
             )
         )
         return self._processes(queue, claim), claim.refused
 
     async def stop(self) -> None:
         """Unregister. Everything still held goes back to the front at no cost."""
-        self.heartbeat.stop()
+        await run_blocking(self.heartbeat.stop)
         for queue in list(self._queues):
             await self.stop_work(queue)
         await self._client.fail_worker(self.id)
@@ -143,6 +154,13 @@ class AsyncWorkerSession:
         traceback: TracebackType | None,
     ) -> None:
         await self.stop()
+
+    async def _leave(self, queue: str, is_lost: bool) -> None:
+        await self._store.run_once(
+            lambda operation: queues.leave_queue(
+                self._keys.queue(queue), operation, self.id, is_lost
+            )
+        )
 
     def _processes(self, queue: str, claim: Claim) -> list[AsyncProcess]:
         if claim.word == "not_working":
@@ -187,6 +205,7 @@ class AsyncProcess:
         held it.
         """
         session = self._session
+        _check_result(result, session._client.settings.max_payload)
         claim = await session._store.run_once(
             lambda operation: processes.finish_tasks(
                 session._keys.queue(self.queue), operation, session.id, [self.id], [result]
@@ -226,3 +245,32 @@ class AsyncProcess:
                 f"{self.queue!r}, "
                 "so its task may already be running elsewhere; discard the result"
             )
+
+
+def _check_lease(lease_ms: int, heartbeat_ms: int) -> None:
+    if (
+        type(lease_ms) is not int
+        or type(heartbeat_ms) is not int
+        or not (1 <= heartbeat_ms < lease_ms)
+    ):
+        raise InvalidArgument(
+            f"lease_ms is {lease_ms!r} and heartbeat_ms is {heartbeat_ms!r}; give whole numbers, "
+            "with the heartbeat shorter than the lease"
+        )
+
+
+def _check_result(result: bytes, max_payload: int) -> None:
+    if type(result) is not bytes:
+        raise InvalidArgument(f"a result is bytes, not {type(result).__name__}; encode it first")
+    if len(result) > max_payload:
+        raise PayloadTooLarge(
+            f"the result is {len(result)} bytes long and {max_payload} is the limit; "
+            "store it elsewhere and give a reference, or connect with a higher max_payload"
+        )
+
+
+def _check_limit(limit: int, at_least: int) -> None:
+    if type(limit) is not int or not at_least <= limit <= MAX_HELD:
+        raise InvalidArgument(
+            f"limit is {limit!r}; a worker can ask for {at_least} to {MAX_HELD} tasks at once"
+        )

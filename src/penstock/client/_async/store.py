@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from penstock.client._async.router import async_router
 from penstock.client._async.transport import pause
 from penstock.client.lanes import Lanes
-from penstock.client.retry import Patience
+from penstock.client.retry import REPEATABLE_S, Patience
 from penstock.client.wire import (
     ConnectionLost,
     ReplyError,
@@ -34,7 +34,8 @@ class AsyncStore:
     """The Redis that holds the queues.
 
     A request whose reply was lost is sent again with the same number, for up to `retry_for_s`
-    (None: for ever); the scripts see to it that it has one effect.
+    (None: for as long as the store remembers the number, which is most of an hour; reads for ever);
+    the scripts see to it that it has one effect.
     """
 
     def __init__(
@@ -53,8 +54,10 @@ class AsyncStore:
 
     async def open(self) -> dict[str, str]:
         """Look at the server before it is trusted with tasks, and learn which scripts it needs."""
-        info = parse_info(await self._persist("{}", [pack("INFO")]))
+        info = parse_info(await self.call("{}", "INFO"))
         check_store(info, self.address)
+        if self.address.topology == "cluster":
+            await self._check_nodes()
         if self._dialect is None:
             is_sharded = self.address.topology == "cluster" and version_of(info) >= (7, 0)
             self._dialect = CLUSTER if is_sharded else STANDALONE
@@ -67,7 +70,7 @@ class AsyncStore:
 
     async def run(self, command: Command[R]) -> R:
         """Run a command that may be repeated as it is."""
-        return command.decode(await self._send(command))
+        return command.decode(await self._send(command, self.retry_for_s))
 
     async def run_once(self, build: Callable[[Operation], Command[R]]) -> R:
         """Run a command that has one effect however often it is sent, because it carries a
@@ -75,18 +78,19 @@ class AsyncStore:
         """
         lane = self._lanes.take()
         command = build(Operation(lane.name, lane.number))
-        reply = await self._send(command)
+        retry_for_s = REPEATABLE_S if self.retry_for_s is None else self.retry_for_s
+        reply = await self._send(command, min(retry_for_s, REPEATABLE_S))
         self._lanes.give_back(lane)
         return command.decode(reply)
 
     async def call(self, key: str, *parts: bytes | str | int) -> Any:
         """Run a plain command that only reads."""
-        return await self._persist(key, [pack(*parts)])
+        return await self._persist(key, [pack(*parts)], self.retry_for_s)
 
     async def close(self) -> None:
         await self.router.close()
 
-    async def _send(self, command: Command[R]) -> list[Any]:
+    async def _send(self, command: Command[R], retry_for_s: float | None) -> list[Any]:
         script, keys, args, _ = command
         digest = self._digests.get(script) or self._learn(script)
         packed = pack("EVALSHA", digest, len(keys), *keys, *args)
@@ -99,11 +103,11 @@ class AsyncStore:
         # EVAL runs the script and teaches it to the server, in case that is what was missing.
         text = script.text(self.dialect)
         tries = [pack("EVAL", text, len(keys), *keys, *args), packed]
-        return await self._persist(keys[0], tries)  # type: ignore[no-any-return]
+        return await self._persist(keys[0], tries, retry_for_s)  # type: ignore[no-any-return]
 
-    async def _persist(self, key: str, tries: list[bytes]) -> Any:
+    async def _persist(self, key: str, tries: list[bytes], retry_for_s: float | None) -> Any:
         """Send the given forms of one request in turn until one is answered."""
-        patience = Patience(self.retry_for_s)
+        patience = Patience(retry_for_s)
         turn = 0
         while True:
             reason: Exception
@@ -123,6 +127,20 @@ class AsyncStore:
             if wait_s is None:
                 raise unavailable(self.address, patience.waited_s(), reason) from reason
             await pause(wait_s)
+
+    async def _check_nodes(self) -> None:
+        """Tasks can be lost on any node. One that is down is left to the day it is needed."""
+        try:
+            channels = await self.router.every_channel()
+        except ConnectionLost:
+            return
+        for channel in channels:
+            try:
+                reply = await channel.exchange(pack("INFO"))
+            except ConnectionLost:
+                continue
+            if not isinstance(reply, ReplyError):
+                check_store(parse_info(reply), self.address)
 
     def _learn(self, script: Script) -> str:
         self._digests[script] = digest = script.digest(self.dialect)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.client.wire import ConnectionLost, expect_ok, new_reader
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.client.address import Address, Endpoint
 
 
@@ -72,7 +74,8 @@ class AsyncChannel:
                         server_hostname=host,
                     )
         except OSError as error:
-            raise ConnectionLost(f"cannot connect to {self.endpoint}: {error}") from error
+            reason = str(error) or "timed out"
+            raise ConnectionLost(f"cannot connect to {self.endpoint}: {reason}") from error
         try:
             expect_ok([await link.exchange(packed) for packed in self._greeting], self._address)
         except BaseException:
@@ -97,6 +100,7 @@ class _Link(asyncio.Protocol):
         self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()
         self._watch: asyncio.TimerHandle | None = None
         self._ended = self._loop.create_future()
+        self._reason = "the connection was closed"
 
     def exchange(self, packed: bytes, replies: int = 1) -> asyncio.Future[Any]:
         for _ in range(replies):
@@ -133,7 +137,7 @@ class _Link(asyncio.Protocol):
             self._watch.cancel()
         for future, _ in self._waiting:
             if not future.done():
-                future.set_exception(ConnectionLost(str(error or "the connection was closed")))
+                future.set_exception(ConnectionLost(str(error or self._reason)))
         self._waiting.clear()
         if not self._ended.done():
             self._ended.set_result(None)
@@ -145,6 +149,7 @@ class _Link(asyncio.Protocol):
             return
         due_in_s = self._waiting[0][1] + self._timeout_s - self._loop.time()
         if due_in_s <= 0:
+            self._reason = "timed out"
             self._transport.abort()
         else:
             self._watch = self._loop.call_later(due_in_s, self._check_oldest)
@@ -219,3 +224,8 @@ class AsyncListener:
 
 async def pause(seconds: float) -> None:
     await asyncio.sleep(seconds)
+
+
+async def run_blocking(action: Callable[[], None]) -> None:
+    """Wait for something that blocks, without blocking the loop."""
+    await asyncio.to_thread(action)

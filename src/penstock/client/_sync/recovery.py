@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.model.names import check_worker_name
@@ -13,7 +14,8 @@ from penstock.store.commands import queues, workers
 
 if TYPE_CHECKING:
     from penstock.client._sync.store import Store
-    from penstock.store.keys import NamespaceKeys
+    from penstock.store.command import Command, Operation
+    from penstock.store.keys import NamespaceKeys, QueueKeys
 
 
 def fail_worker(store: Store, keys: NamespaceKeys, worker: str) -> Returned:
@@ -28,8 +30,13 @@ def fail_worker(store: Store, keys: NamespaceKeys, worker: str) -> Returned:
         return Returned(0, 0)
     returned = dead = 0
     for name in names:
-        left = store.run(queues.leave_queue(keys.queue(name), worker, is_lost=True))
+        queue = keys.queue(name)
+        left = store.run_once(partial(_leave, queue, worker))
         returned += left.returned
         dead += left.dead
     store.run(workers.forget_worker(keys, worker))
     return Returned(returned, dead)
+
+
+def _leave(queue: QueueKeys, worker: str, operation: Operation) -> Command[Returned]:
+    return queues.leave_queue(queue, operation, worker, is_lost=True)

@@ -59,7 +59,8 @@ class Router:
         channel = self._channels.get(endpoint)
         if channel is None:
             channel = Channel(endpoint, self.address, self._greeting, self._timeout_s)
-            self._channels[endpoint] = channel
+            # Another thread may have been faster; then its channel is the one.
+            channel = self._channels.setdefault(endpoint, channel)
         return channel
 
 
@@ -69,9 +70,11 @@ class SentinelRouter(Router):
     _master: Endpoint | None = None
 
     def channel_for(self, key: str) -> Channel:
-        if self._master is None:
-            self._master = self._find_master()
-        return self._channel(self._master)
+        # A copy, because other threads forget the master at any time.
+        master = self._master
+        if master is None:
+            master = self._master = self._find_master()
+        return self._channel(master)
 
     def forget(self) -> None:
         self._master = None
@@ -91,7 +94,10 @@ class SentinelRouter(Router):
                 sentinel.close()
             if isinstance(answer, list):
                 return Endpoint(answer[0].decode(), int(answer[1]))
-            reason = f"{endpoint} knows no master named {self.address.master!r}"
+            if isinstance(answer, ReplyError):
+                reason = f"{endpoint} answered {str(answer)!r}"
+            else:
+                reason = f"{endpoint} knows no master named {self.address.master!r}"
         raise ConnectionLost(f"no Sentinel could name the master: {reason}")
 
 
@@ -108,7 +114,7 @@ class ClusterRouter(Router):
         for _ in range(_MAX_REDIRECTIONS):
             redirect = redirection(reply) if isinstance(reply, ReplyError) else None
             if redirect is None:
-                break
+                return reply
             kind, host, port = redirect
             endpoint = Endpoint(host or channel.endpoint.host, port)
             channel = self._channel(endpoint)
@@ -117,24 +123,26 @@ class ClusterRouter(Router):
             else:
                 self._owners[slot_of(key)] = endpoint
                 reply = channel.exchange(packed)
+        if isinstance(reply, ReplyError) and redirection(reply):
+            # Nodes that do not agree yet send one in circles.
+            raise ConnectionLost(f"{channel.endpoint} answered {str(reply)!r}")
         return reply
 
     def channel_for(self, key: str) -> Channel:
         slot = slot_of(key)
-        if slot not in self._owners:
-            self._read_map()
-        if slot not in self._owners:
+        owner = self._owners.get(slot) or (self._read_map()).get(slot)
+        if owner is None:
             raise ConnectionLost(f"no node of the cluster owns slot {slot}")
-        return self._channel(self._owners[slot])
+        return self._channel(owner)
 
     def every_channel(self) -> Iterable[Channel]:
-        self._read_map()
-        return [self._channel(endpoint) for endpoint in dict.fromkeys(self._owners.values())]
+        owners = self._read_map()
+        return [self._channel(endpoint) for endpoint in dict.fromkeys(owners.values())]
 
     def forget(self) -> None:
         self._owners = {}
 
-    def _read_map(self) -> None:
+    def _read_map(self) -> dict[int, Endpoint]:
         reason = "none answered"
         for endpoint in dict.fromkeys([*self.address.endpoints, *self._channels]):
             try:
@@ -147,12 +155,13 @@ class ClusterRouter(Router):
                     f"{endpoint} does not answer as part of a cluster ({reply}); use redis:// for "
                     "a server of its own"
                 )
-            self._owners = {
-                slot: Endpoint(master[0].decode() or endpoint.host, master[1])
+            owners = {
+                slot: Endpoint((master[0] or b"").decode() or endpoint.host, master[1])
                 for first, last, master, *_ in reply
                 for slot in range(first, last + 1)
             }
-            return
+            self._owners = owners
+            return owners
         raise ConnectionLost(f"no node of the cluster could be asked for its map: {reason}")
 
 

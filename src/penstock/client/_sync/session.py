@@ -7,8 +7,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.client._sync.transport import run_blocking
 from penstock.client.heartbeat import Heartbeat
-from penstock.errors import LeaseLost, NotWorking, TooManyProcesses
+from penstock.errors import (
+    InvalidArgument,
+    LeaseLost,
+    NotWorking,
+    PayloadTooLarge,
+    TooManyProcesses,
+)
+from penstock.model.queues import MAX_HELD
 from penstock.model.workers import (
     HEARTBEAT_MS,
     LEASE_MS,
@@ -41,6 +49,7 @@ class WorkerSession:
         heartbeat_ms: int = HEARTBEAT_MS,
         about: dict[str, Any] | None = None,
     ) -> None:
+        _check_lease(lease_ms, heartbeat_ms)
         self._client = client
         self._store = client.store
         self._keys = client.keys
@@ -69,24 +78,23 @@ class WorkerSession:
 
         Raises LeaseLost if the worker was failed, or was never started.
         """
+        keys = self._keys.queue(queue)  # refuses a bad name before anything is written
         self._store.run(workers.start_work(self._keys, self.id, queue))
         self._client.queue(queue)._in_queue(
-            lambda incarnation: self._store.run(
-                queues.join_queue(self._keys.queue(queue), self.id, incarnation)
-            )
+            lambda incarnation: self._store.run(queues.join_queue(keys, self.id, incarnation))
         )
         try:
             # A worker failed between the two steps above is a member that nobody will ever take off
             # the queue.
             self._store.run(workers.keep_worker_alive(self._keys, self.id, self._lease_ms))
         except LeaseLost:
-            self._store.run(queues.leave_queue(self._keys.queue(queue), self.id, True))
+            self._leave(queue, is_lost=True)
             raise
         self._queues.add(queue)
 
     def stop_work(self, queue: str) -> None:
         """Cease to serve a queue. Tasks of it still held go back to the front."""
-        self._store.run(queues.leave_queue(self._keys.queue(queue), self.id, False))
+        self._leave(queue, is_lost=False)
         self._store.run(workers.stop_work(self._keys, self.id, queue))
         self._queues.discard(queue)
 
@@ -105,6 +113,7 @@ class WorkerSession:
         Raises NotWorking if the worker has not started work on the queue, LeaseLost if it was
         failed since.
         """
+        _check_limit(limit, at_least=1)
         claim = self._store.run_once(
             lambda operation: processes.start_tasks(
                 self._keys.queue(queue), operation, self.id, limit
@@ -120,16 +129,18 @@ class WorkerSession:
         Returns the started ones, and the ids that were refused because this worker no longer held
         them.
         """
+        _check_limit(limit, at_least=0)
+        each_once = list(dict.fromkeys(finished))
         claim = self._store.run_once(
             lambda operation: processes.finish_tasks(
-                self._keys.queue(queue), operation, self.id, finished, limit=limit
+                self._keys.queue(queue), operation, self.id, each_once, limit=limit
             )
         )
         return self._processes(queue, claim), claim.refused
 
     def stop(self) -> None:
         """Unregister. Everything still held goes back to the front at no cost."""
-        self.heartbeat.stop()
+        run_blocking(self.heartbeat.stop)
         for queue in list(self._queues):
             self.stop_work(queue)
         self._client.fail_worker(self.id)
@@ -145,6 +156,13 @@ class WorkerSession:
         traceback: TracebackType | None,
     ) -> None:
         self.stop()
+
+    def _leave(self, queue: str, is_lost: bool) -> None:
+        self._store.run_once(
+            lambda operation: queues.leave_queue(
+                self._keys.queue(queue), operation, self.id, is_lost
+            )
+        )
 
     def _processes(self, queue: str, claim: Claim) -> list[Process]:
         if claim.word == "not_working":
@@ -189,6 +207,7 @@ class Process:
         held it.
         """
         session = self._session
+        _check_result(result, session._client.settings.max_payload)
         claim = session._store.run_once(
             lambda operation: processes.finish_tasks(
                 session._keys.queue(self.queue), operation, session.id, [self.id], [result]
@@ -228,3 +247,32 @@ class Process:
                 f"{self.queue!r}, "
                 "so its task may already be running elsewhere; discard the result"
             )
+
+
+def _check_lease(lease_ms: int, heartbeat_ms: int) -> None:
+    if (
+        type(lease_ms) is not int
+        or type(heartbeat_ms) is not int
+        or not (1 <= heartbeat_ms < lease_ms)
+    ):
+        raise InvalidArgument(
+            f"lease_ms is {lease_ms!r} and heartbeat_ms is {heartbeat_ms!r}; give whole numbers, "
+            "with the heartbeat shorter than the lease"
+        )
+
+
+def _check_result(result: bytes, max_payload: int) -> None:
+    if type(result) is not bytes:
+        raise InvalidArgument(f"a result is bytes, not {type(result).__name__}; encode it first")
+    if len(result) > max_payload:
+        raise PayloadTooLarge(
+            f"the result is {len(result)} bytes long and {max_payload} is the limit; "
+            "store it elsewhere and give a reference, or connect with a higher max_payload"
+        )
+
+
+def _check_limit(limit: int, at_least: int) -> None:
+    if type(limit) is not int or not at_least <= limit <= MAX_HELD:
+        raise InvalidArgument(
+            f"limit is {limit!r}; a worker can ask for {at_least} to {MAX_HELD} tasks at once"
+        )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from penstock.client._sync.router import router
 from penstock.client._sync.transport import pause
 from penstock.client.lanes import Lanes
-from penstock.client.retry import Patience
+from penstock.client.retry import REPEATABLE_S, Patience
 from penstock.client.wire import (
     ConnectionLost,
     ReplyError,
@@ -36,7 +36,8 @@ class Store:
     """The Redis that holds the queues.
 
     A request whose reply was lost is sent again with the same number, for up to `retry_for_s`
-    (None: for ever); the scripts see to it that it has one effect.
+    (None: for as long as the store remembers the number, which is most of an hour; reads for ever);
+    the scripts see to it that it has one effect.
     """
 
     def __init__(
@@ -55,8 +56,10 @@ class Store:
 
     def open(self) -> dict[str, str]:
         """Look at the server before it is trusted with tasks, and learn which scripts it needs."""
-        info = parse_info(self._persist("{}", [pack("INFO")]))
+        info = parse_info(self.call("{}", "INFO"))
         check_store(info, self.address)
+        if self.address.topology == "cluster":
+            self._check_nodes()
         if self._dialect is None:
             is_sharded = self.address.topology == "cluster" and version_of(info) >= (7, 0)
             self._dialect = CLUSTER if is_sharded else STANDALONE
@@ -69,7 +72,7 @@ class Store:
 
     def run(self, command: Command[R]) -> R:
         """Run a command that may be repeated as it is."""
-        return command.decode(self._send(command))
+        return command.decode(self._send(command, self.retry_for_s))
 
     def run_once(self, build: Callable[[Operation], Command[R]]) -> R:
         """Run a command that has one effect however often it is sent, because it carries a
@@ -77,18 +80,19 @@ class Store:
         """
         lane = self._lanes.take()
         command = build(Operation(lane.name, lane.number))
-        reply = self._send(command)
+        retry_for_s = REPEATABLE_S if self.retry_for_s is None else self.retry_for_s
+        reply = self._send(command, min(retry_for_s, REPEATABLE_S))
         self._lanes.give_back(lane)
         return command.decode(reply)
 
     def call(self, key: str, *parts: bytes | str | int) -> Any:
         """Run a plain command that only reads."""
-        return self._persist(key, [pack(*parts)])
+        return self._persist(key, [pack(*parts)], self.retry_for_s)
 
     def close(self) -> None:
         self.router.close()
 
-    def _send(self, command: Command[R]) -> list[Any]:
+    def _send(self, command: Command[R], retry_for_s: float | None) -> list[Any]:
         script, keys, args, _ = command
         digest = self._digests.get(script) or self._learn(script)
         packed = pack("EVALSHA", digest, len(keys), *keys, *args)
@@ -101,11 +105,11 @@ class Store:
         # EVAL runs the script and teaches it to the server, in case that is what was missing.
         text = script.text(self.dialect)
         tries = [pack("EVAL", text, len(keys), *keys, *args), packed]
-        return self._persist(keys[0], tries)  # type: ignore[no-any-return]
+        return self._persist(keys[0], tries, retry_for_s)  # type: ignore[no-any-return]
 
-    def _persist(self, key: str, tries: list[bytes]) -> Any:
+    def _persist(self, key: str, tries: list[bytes], retry_for_s: float | None) -> Any:
         """Send the given forms of one request in turn until one is answered."""
-        patience = Patience(self.retry_for_s)
+        patience = Patience(retry_for_s)
         turn = 0
         while True:
             reason: Exception
@@ -125,6 +129,20 @@ class Store:
             if wait_s is None:
                 raise unavailable(self.address, patience.waited_s(), reason) from reason
             pause(wait_s)
+
+    def _check_nodes(self) -> None:
+        """Tasks can be lost on any node. One that is down is left to the day it is needed."""
+        try:
+            channels = self.router.every_channel()
+        except ConnectionLost:
+            return
+        for channel in channels:
+            try:
+                reply = channel.exchange(pack("INFO"))
+            except ConnectionLost:
+                continue
+            if not isinstance(reply, ReplyError):
+                check_store(parse_info(reply), self.address)
 
     def _learn(self, script: Script) -> str:
         self._digests[script] = digest = script.digest(self.dialect)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.client.wire import ConnectionLost, expect_ok, new_reader
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.client.address import Address, Endpoint
 
 _READ_BYTES = 65536
@@ -41,8 +43,10 @@ class Channel:
         if self._pid != os.getpid():
             # The parent goes on using its sockets; a child that touched them would mix up both
             # conversations.
-            self._free = deque()
+            inherited, self._free = self._free, deque()
             self._pid = os.getpid()
+            for connection in inherited:
+                connection.close()
         try:
             connection = self._free.pop()
         except IndexError:
@@ -56,7 +60,11 @@ class Channel:
             if isinstance(error, OSError):
                 raise ConnectionLost(str(error) or type(error).__name__) from error
             raise
-        self._free.append(connection)
+        if connection.has_more:
+            # A reply that nobody asked for would be taken for that of the next request.
+            connection.close()
+        else:
+            self._free.append(connection)
         return reply
 
     def connect(self) -> _Connection:
@@ -91,12 +99,18 @@ class _Connection:
             self._open(lambda: self._socket.connect(endpoint.path))
         else:
             place = (endpoint.host, endpoint.port)
+            tls = address.tls
             self._socket = socket.create_connection(place, timeout_s)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            if tls := address.tls:
+            if tls:
                 self._open(lambda: self._secure(tls, endpoint.host))
         self._reader = new_reader()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether more has come than was asked for."""
+        return bool(self._reader.has_data())
 
     def send(self, packed: bytes) -> None:
         self._socket.sendall(packed)
@@ -178,3 +192,7 @@ class Listener:
 
 def pause(seconds: float) -> None:
     time.sleep(seconds)
+
+
+def run_blocking(action: Callable[[], None]) -> None:
+    action()

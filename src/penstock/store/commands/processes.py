@@ -117,7 +117,7 @@ def stop_tasks(
             keys.meta,
             keys.idle,
         ),
-        (operation.number, side, keys.work, keys.wake, *sorted(processes, reverse=True)),
+        (operation.number, side, keys.work, keys.wake, *sorted(set(processes), reverse=True)),
         decode,
     )
 
@@ -145,7 +145,7 @@ def fail_tasks(
             keys.unique,
             keys.unique_tasks,
         ),
-        (operation.number, DEFAULT_MAX_FAILURES, keys.work, keys.wake, *sorted(processes)),
+        (operation.number, DEFAULT_MAX_FAILURES, keys.work, keys.wake, *sorted(set(processes))),
         decode,
     )
 

@@ -40,7 +40,9 @@ def join_queue(keys: QueueKeys, worker: str, incarnation: str = "") -> Command[b
     )
 
 
-def leave_queue(keys: QueueKeys, worker: str, is_lost: bool) -> Command[Returned]:
+def leave_queue(
+    keys: QueueKeys, operation: Operation, worker: str, is_lost: bool
+) -> Command[Returned]:
     """Take a worker off the queue and give what it holds back to the front.
 
     `is_lost` says that the worker died, which counts as a failed delivery.
@@ -54,6 +56,7 @@ def leave_queue(keys: QueueKeys, worker: str, is_lost: bool) -> Command[Returned
     return Command(
         LEAVE_QUEUE,
         (
+            keys.memory(operation.lane),
             keys.ready,
             keys.running(worker),
             keys.meta,
@@ -64,7 +67,14 @@ def leave_queue(keys: QueueKeys, worker: str, is_lost: bool) -> Command[Returned
             keys.unique,
             keys.unique_tasks,
         ),
-        (worker, int(is_lost), DEFAULT_MAX_FAILURES, keys.work, keys.wake),
+        (
+            operation.number,
+            worker,
+            int(is_lost),
+            DEFAULT_MAX_FAILURES,
+            keys.work,
+            keys.wake,
+        ),
         decode,
     )
 

@@ -26,10 +26,17 @@ if done then return done end
 
 local incarnation, started, finished, stopped, failed, lost = unpack(redis.call('HMGET', meta,
   'incarnation', 'started', 'finished', 'stopped', 'failed', 'lost'))
-if not incarnation then return {'no_queue'} end
+if not incarnation then
+  -- Remembered, or a copy of the request that arrives late would delete a queue created since.
+  allow_when_full(memory)
+  return remember(memory, operation, {'no_queue'})
+end
 local function count(value) return tonumber(value or '0') end
 local running = count(started) - count(finished) - count(stopped) - count(failed) - count(lost)
 local waiting, buried = redis.call('LLEN', ready), redis.call('LLEN', dead)
+redis.call('HLEN', failures) -- a key of the wrong type must be found before the first write
+redis.call('HLEN', unique)
+redis.call('ZCARD', unique_tasks)
 
 allow_when_full(memory)
 redis.call('UNLINK', ready, failures, dead, unique, unique_tasks)

@@ -28,9 +28,11 @@ local count = #ARGV - FIRST_TASK + 1
 local length = redis.call('LLEN', ready)
 local known, max_length = unpack(redis.call('HMGET', meta, 'incarnation', 'max_length'))
 local idlers = redis.call('SCARD', idle)
-if not known and incarnation == '' then return {'no_queue'} end
+-- A no is remembered as well, or a copy of the request that arrives late could still add what was refused.
+if not known and incarnation == '' then return remember(memory, operation, {'no_queue'}) end
 if max_length and length + count > tonumber(max_length) then
-  return {'full', length, tonumber(max_length)}
+  allow_when_full(memory)
+  return remember(memory, operation, {'full', length, tonumber(max_length)})
 end
 
 if not known then ensure_queue(meta, incarnation) end

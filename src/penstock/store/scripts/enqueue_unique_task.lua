@@ -33,9 +33,11 @@ local idlers = redis.call('SCARD', idle)
 local existing = redis.call('HGET', unique, key)
 redis.call('ZCARD', unique_tasks) -- a key of the wrong type must be found before the first write
 if existing then return remember(memory, operation, {'exists', string.sub(existing, HOLDER_BYTES + 1)}) end
-if not known and incarnation == '' then return {'no_queue'} end
+-- A no is remembered as well, or a copy of the request that arrives late could still add what was refused.
+if not known and incarnation == '' then return remember(memory, operation, {'no_queue'}) end
 if max_length and length + 1 > tonumber(max_length) then
-  return {'full', length, tonumber(max_length)}
+  allow_when_full(memory)
+  return remember(memory, operation, {'full', length, tonumber(max_length)})
 end
 
 if not known then ensure_queue(meta, incarnation) end

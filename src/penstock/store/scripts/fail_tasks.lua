@@ -33,7 +33,8 @@ redis.call('SCARD', idle)
 redis.call('HLEN', failures)
 redis.call('HLEN', unique)
 redis.call('ZCARD', unique_tasks)
-max_failures = tonumber(redis.call('HGET', meta, 'max_failures') or max_failures)
+local exists, own_maximum = unpack(redis.call('HMGET', meta, 'incarnation', 'max_failures'))
+max_failures = tonumber(own_maximum or max_failures)
 local elements = get_fields(running, processes)
 
 local failed, held, refused = {}, {}, {}
@@ -50,12 +51,12 @@ call_in_chunks('HDEL', running, failed)
 local again, buried = count_failures(held, failures, max_failures)
 call_in_chunks('LPUSH', ready, again)
 bury_tasks(buried, dead, unique, unique_tasks, failures)
-if #failed > 0 then
-  redis.call('HINCRBY', meta, 'failed', #failed)
+if #failed > 0 then redis.call('HINCRBY', meta, 'failed', #failed) end
+if #again > 0 then
   publish(work, #again)
   wake_workers(idle, wake, #again)
 end
-if #refused > 0 then redis.call('HINCRBY', meta, 'refused', #refused) end
+if #refused > 0 and exists then redis.call('HINCRBY', meta, 'refused', #refused) end
 local reply = {'ok', #buried}
 for index = 1, #refused do reply[index + 2] = refused[index] end
 return remember(memory, operation, reply)

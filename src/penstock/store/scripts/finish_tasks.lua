@@ -49,6 +49,7 @@ for index = 1, count do
 end
 redis.call('ZCARD', unique_tasks) -- a key of the wrong type must be found before the first write
 redis.call('LLEN', ready)
+redis.call('HLEN', running)
 redis.call('SCARD', members)
 redis.call('SCARD', idle)
 redis.call('HLEN', failures)

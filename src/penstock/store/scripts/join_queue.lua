@@ -15,6 +15,8 @@ local meta, members = unpack(KEYS)
 local worker, incarnation = unpack(ARGV)
 
 redis.call('SCARD', members)
-if not ensure_queue(meta, incarnation) then return {'no_queue'} end
+if redis.call('HEXISTS', meta, 'incarnation') == 0 and incarnation == '' then return {'no_queue'} end
+redis.call('SREM', members, worker) -- a removal first, so that a full store can be worked off
+ensure_queue(meta, incarnation)
 redis.call('SADD', members, worker)
 return {'ok'}

@@ -1,27 +1,33 @@
 -- Take a worker off a queue and give everything it holds back to the front, in the old order.
 --
 -- The queue's half of `stop work` and of `fail worker`. One step, so that the worker starts nothing more the
--- moment its tasks are back. Doing it again changes nothing, so any number of peers may try to recover one worker.
+-- moment its tasks are back. Doing it again changes nothing, so any number of peers may try to recover one worker;
+-- the lane is there for the counts in the answer, and so that a copy that arrives late finds nothing to do.
 --
--- KEYS[1] ready         list    tasks; the next to run is at the right
--- KEYS[2] running       hash    process id -> task, of this worker
--- KEYS[3] meta          hash    settings and counters of the queue
--- KEYS[4] members       set     workers that have started work on this queue
--- KEYS[5] idle          set     workers that wait for a wake-up
--- KEYS[6] failures      hash    digest of a task -> failed deliveries
--- KEYS[7] dead          list    tasks that failed too often; the oldest is at the right
--- KEYS[8] unique        hash    key -> holder and task, of every unique task not yet gone
--- KEYS[9] unique_tasks  zset    digest of the task, then key; all scores 0
--- ARGV[1] worker        string
--- ARGV[2] lost          int     1: the worker died, which counts as a failed delivery of what it held
--- ARGV[3] max_failures  int     the default, for a queue without a setting of its own
--- ARGV[4] work          string  channel of the `work` event
--- ARGV[5] wake          string  prefix of the wake-up channels
+-- KEYS[1] memory         string  last operation of this lane
+-- KEYS[2] ready          list    tasks; the next to run is at the right
+-- KEYS[3] running        hash    process id -> task, of this worker
+-- KEYS[4] meta           hash    settings and counters of the queue
+-- KEYS[5] members        set     workers that have started work on this queue
+-- KEYS[6] idle           set     workers that wait for a wake-up
+-- KEYS[7] failures       hash    digest of a task -> failed deliveries
+-- KEYS[8] dead           list    tasks that failed too often; the oldest is at the right
+-- KEYS[9] unique         hash    key -> holder and task, of every unique task not yet gone
+-- KEYS[10] unique_tasks  zset    digest of the task, then key; all scores 0
+-- ARGV[1] operation      int     number of this operation in its lane
+-- ARGV[2] worker         string
+-- ARGV[3] lost           int     1: the worker died, which counts as a failed delivery of what it held
+-- ARGV[4] max_failures   int     the default, for a queue without a setting of its own
+-- ARGV[5] work           string  channel of the `work` event
+-- ARGV[6] wake           string  prefix of the wake-up channels
 --
 -- Returns {'ok', returned, dead}   how many tasks went back, and how many to the dead list
--- include channels chunks wake element leave fail
-local ready, running, meta, members, idle, failures, dead, unique, unique_tasks = unpack(KEYS)
-local worker, lost, max_failures, work, wake = unpack(ARGV)
+-- include channels memory chunks wake element leave fail
+local memory, ready, running, meta, members, idle, failures, dead, unique, unique_tasks = unpack(KEYS)
+local operation, worker, lost, max_failures, work, wake = unpack(ARGV)
+
+local done = recall(memory, operation)
+if done then return done end
 
 local processes = redis.call('HKEYS', running)
 redis.call('SCARD', members)
@@ -39,6 +45,13 @@ table.sort(processes, function(a, b)
 end)
 local elements = get_fields(running, processes)
 
+local function oldest_first(newest_first)
+  local turned = {}
+  for index = #newest_first, 1, -1 do turned[#turned + 1] = newest_first[index] end
+  return turned
+end
+
+allow_when_full(memory)
 redis.call('SREM', members, worker)
 redis.call('SREM', idle, worker)
 local buried = {}
@@ -51,9 +64,9 @@ if #elements > 0 then
     redis.call('HINCRBY', meta, 'stopped', #processes)
   end
   call_in_chunks('RPUSH', ready, elements)
-  bury_tasks(buried, dead, unique, unique_tasks, failures)
-  publish(work, #elements)
+  bury_tasks(oldest_first(buried), dead, unique, unique_tasks, failures)
+  if #elements > 0 then publish(work, #elements) end
 end
 -- The worker may have been woken for waiting tasks that it never took.
 if waiting + #elements > 0 then wake_workers(idle, wake, waiting + #elements) end
-return {'ok', #elements, #buried}
+return remember(memory, operation, {'ok', #elements, #buried})

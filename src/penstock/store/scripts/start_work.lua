@@ -12,5 +12,6 @@ local worker, queue = unpack(ARGV)
 
 redis.call('SCARD', work)
 if not redis.call('ZSCORE', workers, worker) then return {'lease_lost'} end
+redis.call('SREM', work, queue) -- a removal first, so that a full store can be worked off
 redis.call('SADD', work, queue)
 return {'ok'}

@@ -25,7 +25,7 @@ local processes = {}
 for index = 5, #ARGV do processes[#processes + 1] = ARGV[index] end
 redis.call('LLEN', ready)
 redis.call('SCARD', idle)
-redis.call('HEXISTS', meta, 'incarnation')
+local exists = redis.call('HEXISTS', meta, 'incarnation') == 1
 local elements = get_fields(running, processes)
 
 local stopped, returned, reply = {}, {}, {'ok'}
@@ -51,5 +51,5 @@ if #stopped > 0 then
   publish(work, #stopped)
   wake_workers(idle, wake, #stopped)
 end
-if #reply > 1 then redis.call('HINCRBY', meta, 'refused', #reply - 1) end
+if #reply > 1 and exists then redis.call('HINCRBY', meta, 'refused', #reply - 1) end
 return remember(memory, operation, reply)

@@ -14,7 +14,8 @@ local function claim_refusal(claim, room)
   local is_paused = redis.call('HGET', claim.meta, 'paused')
   if is_paused or waiting == 0 then
     if claim.wait and is_idle == 0 then
-      allow_when_full(claim.memory)
+      -- A removal first, so that a full store can be worked off.
+      redis.call('SREM', claim.idle, claim.worker)
       redis.call('SADD', claim.idle, claim.worker)
     end
     return is_paused and 'paused' or 'empty'
@@ -42,9 +43,10 @@ local function make_claim(claim, limit, max_held)
   return reply
 end
 
--- Having started nothing needs no memory: the same request may well find something the next time.
+-- Having started nothing is remembered too: a copy of the request that arrives late, when there is work again,
+-- would start tasks that nobody knows of.
 local function remember_claim(claim, operation, reply, refused)
-  if reply[1] ~= 'ok' and not refused then return end
+  if reply[1] ~= 'ok' then allow_when_full(claim.memory) end
   local kept = {reply[1], refused or false}
   if reply[1] == 'ok' then
     kept[3] = reply[2]

@@ -1,0 +1,134 @@
+"""One task on its way through an executor, and what came of it."""
+
+from __future__ import annotations
+
+import logging
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.errors import InvalidArgument, PayloadTooLarge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.model.queues import Side
+    from penstock.model.workers import Lease
+
+log = logging.getLogger("penstock.worker")
+
+
+class Origin(Protocol):
+    """The queue of a task, as its worker serves it."""
+
+    queue: str
+    worker: str
+    lease: Lease
+    handle: Callable[[bytes, Context], Any]
+    max_payload: int
+    is_closed: bool
+
+    def done(self, context: Context) -> None:
+        """Take note of an outcome; called from wherever the task ran."""
+
+
+class Context:
+    """What a handler is told about its task, and how it says what is to become of it."""
+
+    __slots__ = ("_is_cancelled", "_origin", "outcome", "result", "side", "task", "token", "took_s")
+
+    def __init__(self, origin: Origin, process: int, task: bytes) -> None:
+        self._origin = origin
+        self.token = process
+        self.task = task
+        self._is_cancelled = False
+        self.outcome = "finished"
+        self.result = b""
+        self.side: Side = "front"
+        self.took_s = 0.0
+
+    @property
+    def worker(self) -> str:
+        """The id of the worker that holds the task."""
+        return self._origin.worker
+
+    @property
+    def queue(self) -> str:
+        return self._origin.queue
+
+    @property
+    def cancelled(self) -> bool:
+        """True as soon as the result is of no use any more.
+
+        The task was cancelled, its queue was deleted, or the worker lost it.
+        """
+        return self._is_cancelled or self._origin.lease.is_lost
+
+    @property
+    def holds_lease(self) -> bool:
+        """False while somebody else may already be running this task."""
+        return self._origin.lease.is_valid
+
+    def finish(self, result: bytes = b"") -> None:
+        """When the handler returns, the task is finished with this result (the default, with
+        none).
+        """
+        self.outcome, self.result = "finished", result
+
+    def stop(self, side: Side = "front") -> None:
+        """When the handler returns, the task goes back to its queue at no cost."""
+        self.outcome, self.side = "stopped", side
+
+    def cancel(self) -> None:
+        self._is_cancelled = True
+
+    # What follows is for executors.
+
+    @property
+    def origin(self) -> Origin:
+        return self._origin
+
+    @property
+    def must_wait(self) -> bool:
+        """The lease has run out and nobody has said yet whether it is lost."""
+        lease = self._origin.lease
+        return not lease.is_valid and not lease.is_lost and not self._origin.is_closed
+
+    @property
+    def is_void(self) -> bool:
+        """Nothing is to be run: the task was lost or given back, or it was cancelled before it
+        began.
+        """
+        return self._origin.is_closed or self.cancelled
+
+    def returned(self, value: object, began_at: float) -> None:
+        """The handler returned `value`."""
+        self.took_s = perf_counter() - began_at
+        if value is not None and type(value) is not bytes:
+            kind = type(value).__name__
+            error: Exception = InvalidArgument(f"the handler returned {kind}, not bytes or None")
+            self.raised(error, began_at)
+            return
+        self.result = value or self.result
+        size, limit = len(self.result), self._origin.max_payload
+        if size > limit:
+            error = PayloadTooLarge(f"the result is {size} bytes long; {limit} is the limit")
+            self.raised(error, began_at)
+            return
+        self._origin.done(self)
+
+    def raised(self, error: BaseException, began_at: float) -> None:
+        """The handler raised `error`."""
+        self.took_s = perf_counter() - began_at
+        self.outcome = "failed"
+        log.warning(
+            "task failed queue=%s process=%d error=%r",
+            self.queue,
+            self.token,
+            error,
+            exc_info=error,
+        )
+        self._origin.done(self)
+
+    def skipped(self) -> None:
+        """The task was cancelled before its handler began."""
+        self._origin.done(self)

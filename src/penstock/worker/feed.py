@@ -1,0 +1,281 @@
+"""One queue, as a worker serves it: claims tasks, hands them to an executor, reports what came
+of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from contextlib import suppress
+from time import perf_counter
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.executors.assignment import Context
+from penstock.store.commands import processes, queues
+from penstock.worker.prefetch import TOO_LONG_S, Prefetch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from penstock.client._async.session import AsyncWorkerSession
+    from penstock.client._async.store import AsyncStore
+    from penstock.model.processes import Claim
+    from penstock.model.queues import Side
+    from penstock.store.keys import QueueKeys
+    from penstock.worker.handlers import Handler
+
+log = logging.getLogger("penstock.worker")
+
+_REPORT_EVERY_S = 0.005
+_LEASE_POLL_S = 0.1
+
+
+class Executor(Protocol):
+    """Where handlers run; see penstock.executors."""
+
+    slots: int
+    last_done_at: float
+
+    @property
+    def waiting(self) -> int: ...
+    def submit(self, contexts: Iterable[Context]) -> None: ...
+    def recall(self) -> list[Context]: ...
+
+
+class Feed:
+    """Has one request under way at a time: finish what is finished, and start the next, in one
+    round trip.
+    """
+
+    def __init__(
+        self,
+        session: AsyncWorkerSession,
+        store: AsyncStore,
+        keys: QueueKeys,
+        handler: Handler,
+        executor: Executor,
+        max_payload: int,
+        shared_load: Callable[[Executor], int],
+        on_change: Callable[[], None],
+    ) -> None:
+        self.queue = keys.queue
+        self.keys = keys
+        self.worker = session.id
+        self.lease = session.lease
+        self.handle = handler.function
+        self.max_payload = max_payload
+        self.is_closed = False
+        self.is_accepting = True
+        self.held: dict[int, Context] = {}
+        self.finished = self.failed = self.refused = 0
+        self._store = store
+        self.executor = executor
+        self._shared_load = shared_load
+        self._on_change = on_change
+        self._is_exchanging = False
+        self._prefetch = Prefetch(executor.slots)
+        self._loop = asyncio.get_running_loop()
+        self._signal = asyncio.Event()
+        self._is_signalled = False
+        self._signalled_at = 0.0
+        self._outcomes: deque[Context] = deque()
+        self._is_waiting = False
+        """the store knows that this worker waits, and wakes it"""
+        self._is_woken = False
+
+    # From the executor, in whatever thread it runs.
+
+    def done(self, context: Context) -> None:
+        if self.is_closed:
+            return
+        self._outcomes.append(context)
+        now = perf_counter()
+        is_running_dry = self.executor.waiting <= len(self._outcomes) // 2
+        if not self._is_signalled and (
+            is_running_dry or now - self._signalled_at > _REPORT_EVERY_S
+        ):
+            self._is_signalled = True
+            self._signalled_at = now
+            with suppress(RuntimeError):  # the worker has ended meanwhile, and its loop with it
+                self._loop.call_soon_threadsafe(self._signal.set)
+
+    # From the worker, on its event loop.
+
+    async def serve(self) -> None:
+        """Claim and report until the feed is closed."""
+        self._signal.set()
+        while not self.is_closed:
+            await self._signal.wait()
+            self._signal.clear()
+            self._is_signalled = False
+            self._is_exchanging = True
+            await self._exchange()
+            self._is_exchanging = False
+            if not self.is_accepting:
+                self._on_change()
+
+    def wake(self) -> None:
+        """There may be work."""
+        self._is_woken = True
+        self._is_waiting = False
+        self._signal.set()
+
+    def look(self) -> None:
+        """See whether there is work, in case a wake-up was missed."""
+        self._is_waiting = False
+        self._signal.set()
+
+    def cancel(self, task: bytes | None = None) -> None:
+        """Tell the handlers of a task, or of all tasks, that the result is of no use any more."""
+        for context in self.held.values():
+            if task is None or context.task == task:
+                context.cancel()
+
+    async def stop_accepting(self) -> None:
+        """Start nothing more, and let others have what was meant for this worker."""
+        self.is_accepting = False
+        await self._store.run(queues.pass_work(self.keys, self.worker))
+
+    async def give_back(self, contexts: list[Context]) -> None:
+        """Return tasks that were not begun to the front of the queue."""
+        tokens = [context.token for context in contexts]
+        for token in tokens:
+            self.held.pop(token, None)
+        if tokens:
+            await self._give_back(tokens, "front")
+
+    def close(self) -> None:
+        """The tasks still held are this worker's no more; whatever comes of them is dropped."""
+        self.is_closed = True
+        self.held.clear()
+        self._signal.set()
+
+    @property
+    def is_stalled(self) -> bool:
+        """Tasks wait behind one that takes long."""
+        executor = self.executor
+        return executor.waiting > 0 and perf_counter() - executor.last_done_at > TOO_LONG_S
+
+    def stalled(self) -> None:
+        self._prefetch.stalled()
+
+    @property
+    def load(self) -> int:
+        """Tasks held and not done."""
+        return max(0, len(self.held) - len(self._outcomes))
+
+    def room(self) -> int:
+        if not self.is_accepting or self.is_closed or not self.lease.is_valid:
+            return 0
+        return max(0, self.executor.slots + self._prefetch.ahead - self._shared_load(self.executor))
+
+    @property
+    def is_done(self) -> bool:
+        """Nothing is held and everything has been reported."""
+        return not self.held and not self._outcomes and not self._is_exchanging
+
+    async def _exchange(self) -> None:
+        outcomes = self._take_outcomes()
+        finished = [context for context in outcomes if context.outcome == "finished"]
+        if len(finished) < len(outcomes):
+            await self._report_others(outcomes)
+        limit = self.room()
+        if self._is_woken and limit == 0 and not self.is_closed:
+            await self._store.run(queues.pass_work(self.keys, self.worker))
+        self._is_woken = False
+        if finished or (limit > 0 and not self._is_waiting):
+            claim = await self._claim(finished, limit)
+            self._refuse(claim.refused)
+            self.finished += len(finished) - len(claim.refused)
+            await self._begin(claim, limit)
+        if not self.lease.is_valid and not self.is_closed:
+            # Claiming goes on as soon as the heartbeat has got through again.
+            self._loop.call_later(_LEASE_POLL_S, self._signal.set)
+
+    def _take_outcomes(self) -> list[Context]:
+        outcomes: list[Context] = []
+        total_s = 0.0
+        pop = self._outcomes.popleft
+        for _ in range(len(self._outcomes)):
+            context = pop()
+            total_s += context.took_s
+            outcomes.append(context)
+            self.held.pop(context.token, None)
+        if outcomes:
+            self._prefetch.observe(len(outcomes), total_s)
+        if self.is_closed:
+            return []
+        return outcomes
+
+    async def _claim(self, finished: list[Context], limit: int) -> Claim:
+        if not finished:
+            return await self._store.run_once(
+                lambda o: processes.start_tasks(self.keys, o, self.worker, limit, wait=True)
+            )
+        tokens = [context.token for context in finished]
+        results: list[bytes] = []
+        if any(context.result for context in finished):
+            results = [context.result for context in finished]
+        return await self._store.run_once(
+            lambda o: processes.finish_tasks(
+                self.keys, o, self.worker, tokens, results, limit, wait=limit > 0
+            )
+        )
+
+    async def _begin(self, claim: Claim, limit: int) -> None:
+        if claim.word == "not_working" and not self.is_closed:
+            self.lease.lose()
+            self._on_change()
+        contexts = [
+            Context(self, process, task)
+            for process, task in enumerate(claim.tasks, claim.first_process)
+        ]
+        self.held.update((context.token, context) for context in contexts)
+        if not self.is_accepting:
+            # Asked for before the worker was told to stop.
+            await self.give_back(contexts)
+            return
+        self.executor.submit(contexts)
+        self._is_waiting = len(contexts) < limit
+        if limit and not self._is_waiting:
+            # There was as much as was asked for, so there may be more, and room for it already.
+            self._loop.call_soon(self._look_again)
+
+    def _look_again(self) -> None:
+        if not self._is_waiting and self.room() > self.executor.slots // 2:
+            self._signal.set()
+
+    async def _report_others(self, outcomes: list[Context]) -> None:
+        failed = [context for context in outcomes if context.outcome == "failed"]
+        if failed:
+            tokens = [context.token for context in failed]
+            answer = await self._store.run_once(
+                lambda o: processes.fail_tasks(self.keys, o, self.worker, tokens)
+            )
+            self._refuse(answer.refused)
+            self.failed += len(failed) - len(answer.refused)
+            if answer.dead:
+                log.error("tasks died queue=%s count=%d", self.queue, answer.dead)
+        sides: tuple[Side, ...] = ("front", "back")
+        for side in sides:
+            stopped = [c for c in outcomes if c.outcome == "stopped" and c.side == side]
+            if stopped:
+                tokens = [context.token for context in stopped]
+                await self._give_back(tokens, side)
+
+    async def _give_back(self, tokens: list[int], side: Side) -> None:
+        refused = await self._store.run_once(
+            lambda o: processes.stop_tasks(self.keys, o, self.worker, tokens, side)
+        )
+        self._refuse(refused)
+
+    def _refuse(self, refused: list[int]) -> None:
+        if refused:
+            self.refused += len(refused)
+            log.warning(
+                "results refused, the tasks had been taken away queue=%s worker=%s count=%d",
+                self.queue,
+                self.worker,
+                len(refused),
+            )

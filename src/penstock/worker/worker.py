@@ -1,0 +1,255 @@
+"""A worker: the story of its life.
+
+It registers, joins its queues, and waits to be woken. Each queue is served by a feed, handlers run
+in an executor, and the lease is renewed by a thread of its own. When the lease is lost, handlers
+are told, their results are dropped, and the worker starts again under a new name. When it is asked
+to stop, it starts nothing more, lets what runs come to an end within the grace time, gives the rest
+back and leaves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.client._async.client import AsyncPenstock
+from penstock.errors import InvalidArgument, LeaseLost
+from penstock.executors.coroutines import CoroutineExecutor
+from penstock.executors.threads import ThreadExecutor
+from penstock.model.workers import HEARTBEAT_MS, LEASE_MS
+from penstock.worker.feed import Executor, Feed
+from penstock.worker.prefetch import TOO_LONG_S
+from penstock.worker.wakeup import listen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.client._async.session import AsyncWorkerSession
+    from penstock.client.settings import Settings
+    from penstock.worker.handlers import Handler
+
+log = logging.getLogger("penstock.worker")
+
+_LOOK_EVERY_S = 10.0
+_LEAVE_S = 5.0
+
+
+class Worker:
+    """Serves queues with handlers, up to `concurrency` tasks at a time."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        handlers: Mapping[str, Handler],
+        *,
+        concurrency: int = 1,
+        grace_s: float = 30.0,
+        name: str | None = None,
+        lease_ms: int = LEASE_MS,
+        heartbeat_ms: int = HEARTBEAT_MS,
+    ) -> None:
+        if concurrency < 1:
+            raise InvalidArgument(f"concurrency is {concurrency}; a worker runs at least 1 task")
+        if not 0 < heartbeat_ms < lease_ms:
+            raise InvalidArgument(
+                f"the heartbeat ({heartbeat_ms} ms) must come more often than the lease ends "
+                f"({lease_ms} ms)"
+            )
+        # The store may be away for as long as it likes; a worker waits for it.
+        self._client = AsyncPenstock(replace(settings, retry_for_s=None))
+        self._handlers = dict(handlers)
+        self._concurrency = concurrency
+        self._grace_s = grace_s
+        self._options: dict[str, Any] = {
+            "name": name,
+            "lease_ms": lease_ms,
+            "heartbeat_ms": heartbeat_ms,
+            "about": {"queues": list(handlers), "concurrency": concurrency},
+        }
+        self._threads = ThreadExecutor(concurrency)
+        self._coroutines = CoroutineExecutor(concurrency)
+        self._feeds: list[Feed] = []
+        self._stops = 0
+        self._is_abandoned = False
+        self._changed = asyncio.Event()
+        self.id = ""
+        """the present one; a worker that lost its lease goes on under a new id"""
+
+    async def run(self) -> None:
+        """Work until `stop` is called."""
+        kinds = {handler.is_async for handler in self._handlers.values()}
+        if False in kinds:
+            self._threads.start()
+        if True in kinds:
+            self._coroutines.start()
+        living = asyncio.create_task(self._keep_living())
+        try:
+            while not living.done() and not self._stops:
+                await self._change([living])
+            await self._end(living)
+            if not self._is_abandoned:
+                await living
+        finally:
+            self._threads.close()
+            self._coroutines.close()
+            await self._client.close()
+
+    def stop(self) -> None:
+        """Start nothing more and end when all is done, or after the grace time.
+
+        Called again: end at once.
+        """
+        self._stops += 1
+        self._changed.set()
+
+    async def _keep_living(self) -> None:
+        await self._client.open()
+        while not self._stops:
+            await self._live()
+
+    async def _end(self, living: asyncio.Task[None]) -> None:
+        """See to it that the worker ends even if the store does not answer.
+
+        Its lease ends by itself then, and a peer gives its tasks back.
+        """
+        deadline = asyncio.get_running_loop().time() + self._grace_s + _LEAVE_S
+        while not living.done():
+            left_s = deadline - asyncio.get_running_loop().time()
+            if self._stops > 1:
+                left_s = min(left_s, _LEAVE_S)
+            if left_s <= 0:
+                log.error("left without a word, the store does not answer id=%s", self.id)
+                self._is_abandoned = True
+                living.cancel()
+                with suppress(asyncio.CancelledError):
+                    await living
+                return
+            await asyncio.wait([living], timeout=min(left_s, 1.0))
+
+    async def _live(self) -> None:
+        """One incarnation, from registration to the loss of the lease or a stop."""
+        session = self._client.worker(**self._options)
+        loop = asyncio.get_running_loop()
+
+        def tell() -> None:
+            loop.call_soon_threadsafe(self._changed.set)
+
+        session.heartbeat.on_lost = tell
+        await session.start()
+        self.id = session.id
+        log.info("worker started id=%s queues=%s", session.id, ",".join(self._handlers))
+        tasks: list[asyncio.Task[None]] = []
+        try:
+            for queue in self._handlers:
+                await session.start_work(queue)
+            self._feeds = [self._feed(session, queue) for queue in self._handlers]
+            tasks = [asyncio.create_task(feed.serve()) for feed in self._feeds]
+            tasks += listen(self._client.store, self._feeds)
+            tasks += [asyncio.create_task(self._look()), asyncio.create_task(self._watch())]
+            await self._until(lambda: self._stops > 0 or session.lease.is_lost, tasks)
+            if not session.lease.is_lost:
+                await self._wind_down(session, tasks)
+        except LeaseLost:
+            session.lease.lose()
+        finally:
+            for feed in self._feeds:
+                feed.close()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._leave(session)
+
+    async def _wind_down(
+        self, session: AsyncWorkerSession, tasks: list[asyncio.Task[None]]
+    ) -> None:
+        """Let running work end within the grace time; whatever is left then is given back."""
+        log.info("worker stopping id=%s running=%d", session.id, self._load())
+        for feed in self._feeds:
+            await feed.stop_accepting()
+        await self._give_back_waiting()
+        try:
+            async with asyncio.timeout(self._grace_s):
+                await self._until(
+                    lambda: self._stops > 1 or session.lease.is_lost or self._is_done(), tasks
+                )
+        except TimeoutError:
+            log.warning("grace time is over id=%s running=%d", session.id, self._load())
+
+    async def _leave(self, session: AsyncWorkerSession) -> None:
+        if self._is_abandoned:
+            await asyncio.to_thread(session.heartbeat.stop)
+        elif session.lease.is_lost:
+            await asyncio.to_thread(session.heartbeat.stop)
+            log.warning("lease lost, starting again under a new name id=%s", session.id)
+            # A peer may be about to do the same; doing it twice is harmless, and now is sooner.
+            await self._client.fail_worker(session.id)
+        else:
+            await session.stop()
+            log.info("worker stopped id=%s", session.id)
+
+    def _feed(self, session: AsyncWorkerSession, queue: str) -> Feed:
+        handler = self._handlers[queue]
+        return Feed(
+            session,
+            self._client.store,
+            self._client.keys.queue(queue),
+            handler,
+            self._coroutines if handler.is_async else self._threads,
+            self._client.settings.max_payload,
+            self._load,
+            self._changed.set,
+        )
+
+    async def _until(self, condition: Callable[[], bool], tasks: list[asyncio.Task[None]]) -> None:
+        """Wait for a condition, looked at whenever something changed. A failed task of ours is
+        raised here.
+        """
+        while not condition():
+            await self._change(tasks)
+            for task in tasks:
+                if task.done():
+                    task.result()
+
+    async def _change(self, tasks: list[asyncio.Task[None]]) -> None:
+        """Return when something has changed, or one of the tasks has ended."""
+        waiter = asyncio.create_task(self._changed.wait())
+        await asyncio.wait([waiter, *tasks], return_when=asyncio.FIRST_COMPLETED)
+        waiter.cancel()
+        self._changed.clear()
+
+    async def _look(self) -> None:
+        """A wake-up can be lost on its way. This is the most that it costs."""
+        while True:
+            await asyncio.sleep(_LOOK_EVERY_S * random.uniform(0.5, 1.5))
+            for feed in self._feeds:
+                feed.look()
+
+    async def _watch(self) -> None:
+        """Give back what waits here behind a task that takes long: another worker could start it
+        now.
+        """
+        while True:
+            await asyncio.sleep(TOO_LONG_S)
+            stalled = [feed for feed in self._feeds if feed.is_stalled]
+            if stalled:
+                for feed in stalled:
+                    feed.stalled()
+                await self._give_back_waiting()
+
+    async def _give_back_waiting(self) -> None:
+        recalled = {*self._threads.recall(), *self._coroutines.recall()}
+        for feed in self._feeds:
+            mine = [context for context in recalled if context.origin is feed]
+            await feed.give_back(mine)
+
+    def _load(self, executor: Executor | None = None) -> int:
+        """Tasks held and not done: all of them, or those of one executor."""
+        feeds = self._feeds
+        return sum(feed.load for feed in feeds if executor in (None, feed.executor))
+
+    def _is_done(self) -> bool:
+        return all(feed.is_done for feed in self._feeds)
