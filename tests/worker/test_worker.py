@@ -304,3 +304,18 @@ def test_nonsense_settings_are_refused(server: RedisServer) -> None:
         Worker(settings, {}, concurrency=0)
     with pytest.raises(InvalidArgument, match="must come more often"):
         Worker(settings, {}, heartbeat_ms=3000)
+
+
+def test_no_wake_up_is_lost_between_a_claim_and_its_reply(
+    queue: penstock.Queue, start_worker: Callable[..., RunningWorker]
+) -> None:
+    handled = threading.Semaphore(0)
+
+    def handle(task: bytes, context: penstock.Context) -> None:
+        handled.release()
+
+    start_worker({"mail": handle})
+    # Each task arrives while the worker asks for the next one and finds nothing yet.
+    for _ in range(1500):
+        queue.enqueue(b"next")
+        assert handled.acquire(timeout=4), "the worker sleeps beside a waiting task"

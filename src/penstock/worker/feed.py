@@ -83,6 +83,9 @@ class Feed:
         self._is_waiting = False
         """the store knows that this worker waits, and wakes it"""
         self._is_woken = False
+        """such a wake-up has come and has not been answered yet"""
+        self._must_look = False
+        """a wake-up can overtake the reply that says that there is nothing; so this is kept apart"""
 
     # From the executor, in whatever thread it runs.
 
@@ -118,12 +121,11 @@ class Feed:
     def wake(self) -> None:
         """There may be work."""
         self._is_woken = True
-        self._is_waiting = False
-        self._signal.set()
+        self.look()
 
     def look(self) -> None:
         """See whether there is work, in case a wake-up was missed."""
-        self._is_waiting = False
+        self._must_look = True
         self._signal.set()
 
     def cancel(self, task: bytes | None = None) -> None:
@@ -184,7 +186,9 @@ class Feed:
         if self._is_woken and limit == 0 and not self.is_closed:
             await self._store.run(queues.pass_work(self.keys, self.worker))
         self._is_woken = False
-        if finished or (limit > 0 and not self._is_waiting):
+        if finished or (limit > 0 and (self._must_look or not self._is_waiting)):
+            if limit > 0:
+                self._must_look = False
             claim = await self._claim(finished, limit)
             self._refuse(claim.refused)
             self.finished += len(finished) - len(claim.refused)

@@ -31,12 +31,12 @@ local function make_claim(claim, limit, max_held)
   allow_when_full(claim.memory)
   local first, elements = start_elements(
     claim.ready, claim.running, claim.meta, claim.failures, math.min(limit, room))
+  -- Whoever got less than it asked for waits, also when more is there that is handed out one by one.
+  if claim.wait and #elements < limit then redis.call('SADD', claim.idle, claim.worker) end
   local left = redis.call('LLEN', claim.ready)
-  if left > 0 then
+  if left > 0 and redis.call('SCARD', claim.idle) > 0 then
     -- Wake-ups are passed on, so that one lost on its way to a dead worker delays nothing for long.
-    if redis.call('SCARD', claim.idle) > 0 then wake_workers(claim.idle, claim.wake, left) end
-  elseif claim.wait then
-    redis.call('SADD', claim.idle, claim.worker)
+    wake_workers(claim.idle, claim.wake, left)
   end
   local reply = {'ok', string.format('%.0f', first)}
   for index = 1, #elements do reply[index + 2] = elements[index] end
