@@ -12,6 +12,7 @@ from penstock.executors.assignment import Context
 from penstock.model.events import Event
 from penstock.model.queues import Enqueued, QueueState
 from penstock.worker.handlers import handler
+from penstock.worker.run import serve
 from penstock.worker.worker import Worker
 
 __all__ = [
@@ -35,4 +36,5 @@ __all__ = [
     "aconnect",
     "connect",
     "handler",
+    "serve",
 ]

@@ -57,6 +57,7 @@ class Feed:
         executor: Executor,
         max_payload: int,
         shared_load: Callable[[Executor], int],
+        on_waiting: Callable[[], None],
         on_change: Callable[[], None],
     ) -> None:
         self.queue = keys.queue
@@ -72,6 +73,7 @@ class Feed:
         self._store = store
         self.executor = executor
         self._shared_load = shared_load
+        self._on_waiting = on_waiting
         self._on_change = on_change
         self._is_exchanging = False
         self._prefetch = Prefetch(executor.slots)
@@ -85,7 +87,7 @@ class Feed:
         self._is_woken = False
         """such a wake-up has come and has not been answered yet"""
         self._must_look = False
-        """a wake-up can overtake the reply that says that there is nothing; so this is kept apart"""
+        """kept apart, as a wake-up can overtake the reply that says that there is nothing"""
 
     # From the executor, in whatever thread it runs.
 
@@ -241,6 +243,8 @@ class Feed:
             await self.give_back(contexts)
             return
         self.executor.submit(contexts)
+        if self.executor.waiting:
+            self._on_waiting()
         self._is_waiting = len(contexts) < limit
         if limit and not self._is_waiting:
             # There was as much as was asked for, so there may be more, and room for it already.

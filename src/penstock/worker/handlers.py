@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -50,7 +50,9 @@ def handler(queue: str) -> Callable[[F], F]:
     return mark
 
 
-def make_handler(function: Callable[[bytes, Context], Any]) -> Handler:
+def make_handler(function: Handler | Callable[[bytes, Context], Any]) -> Handler:
+    if isinstance(function, Handler):
+        return function
     call = getattr(function, "__call__", function)  # noqa: B004
     is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
     return Handler(function, is_async)
@@ -86,6 +88,21 @@ def find_handlers(module: ModuleType) -> dict[str, Handler]:
                     f"module {module.__name__!r} has two handlers for queue {queue!r}; keep one"
                 )
             found[queue] = make_handler(value)
+    return found
+
+
+def marked_handlers(functions: Iterable[Function]) -> dict[str, Handler]:
+    """Functions marked with `handler`, by queue."""
+    found: dict[str, Handler] = {}
+    for function in functions:
+        queues = getattr(function, _MARK, ())
+        if not queues:
+            name = getattr(function, "__qualname__", repr(function))
+            raise HandlerNotFound(
+                f"function {name!r} is not marked as a handler; "
+                "decorate it with @penstock.handler('queue') or pass {'queue': function}"
+            )
+        found.update((queue, make_handler(function)) for queue in queues)
     return found
 
 

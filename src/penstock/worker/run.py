@@ -1,21 +1,37 @@
-"""`penstock worker run`: from a module name to a working worker, and out again on a signal."""
+"""Running a worker until it is told to stop: from Python, and from the command line."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import uvloop
 
-from penstock.worker.handlers import choose_handlers, load_handlers
+from penstock.worker.handlers import choose_handlers, load_handlers, marked_handlers
 from penstock.worker.worker import Worker
 
 if TYPE_CHECKING:
+    from penstock.client._async.client import AsyncPenstock
+    from penstock.client._sync.client import Penstock
     from penstock.client.settings import Settings
+    from penstock.worker.handlers import Function, Handler
 
-log = logging.getLogger("penstock.worker")
+
+def serve(
+    client: Penstock | AsyncPenstock,
+    handlers: Iterable[Function] | Mapping[str, Function],
+    **options: Any,
+) -> None:
+    """Work until SIGTERM or SIGINT, on the store of `client`.
+
+    `handlers` are functions marked with `@penstock.handler`, or a mapping from queue to function.
+    Options are those of `Worker`: concurrency, grace_s, name, lease_ms, heartbeat_ms.
+    """
+    if not isinstance(handlers, Mapping):
+        handlers = marked_handlers(handlers)  # type: ignore[assignment]
+    run_until_stopped(Worker(client.settings, handlers, **options))  # type: ignore[arg-type]
 
 
 def run_worker(
@@ -28,25 +44,28 @@ def run_worker(
     lease_ms: int,
     heartbeat_ms: int,
 ) -> int:
-    """Serve queues with the handlers of a module until SIGTERM or SIGINT; returns the exit
-    status.
-    """
-    handlers = choose_handlers(load_handlers(module), queues, module)
+    """Serve queues with the handlers of a module until SIGTERM or SIGINT; the exit status."""
+    handlers: dict[str, Handler] = choose_handlers(load_handlers(module), queues, module)
+    worker = Worker(
+        settings,
+        handlers,
+        concurrency=concurrency,
+        grace_s=grace_s,
+        name=name,
+        lease_ms=lease_ms,
+        heartbeat_ms=heartbeat_ms,
+    )
+    run_until_stopped(worker)
+    return 0
+
+
+def run_until_stopped(worker: Worker) -> None:
+    """Signals only set a flag; the worker acts on it where nothing is half done."""
 
     async def work() -> None:
-        worker = Worker(
-            settings,
-            handlers,
-            concurrency=concurrency,
-            grace_s=grace_s,
-            name=name,
-            lease_ms=lease_ms,
-            heartbeat_ms=heartbeat_ms,
-        )
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signum, worker.stop)
         await worker.run()
 
     uvloop.run(work())
-    return 0

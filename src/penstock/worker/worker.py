@@ -22,6 +22,7 @@ from penstock.executors.coroutines import CoroutineExecutor
 from penstock.executors.threads import ThreadExecutor
 from penstock.model.workers import HEARTBEAT_MS, LEASE_MS
 from penstock.worker.feed import Executor, Feed
+from penstock.worker.handlers import make_handler
 from penstock.worker.prefetch import TOO_LONG_S
 from penstock.worker.wakeup import listen
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from penstock.client._async.session import AsyncWorkerSession
     from penstock.client.settings import Settings
-    from penstock.worker.handlers import Handler
+    from penstock.worker.handlers import Function, Handler
 
 log = logging.getLogger("penstock.worker")
 
@@ -44,7 +45,7 @@ class Worker:
     def __init__(
         self,
         settings: Settings,
-        handlers: Mapping[str, Handler],
+        handlers: Mapping[str, Handler | Function],
         *,
         concurrency: int = 1,
         grace_s: float = 30.0,
@@ -61,7 +62,7 @@ class Worker:
             )
         # The store may be away for as long as it likes; a worker waits for it.
         self._client = AsyncPenstock(replace(settings, retry_for_s=None))
-        self._handlers = dict(handlers)
+        self._handlers = {queue: make_handler(given) for queue, given in handlers.items()}
         self._concurrency = concurrency
         self._grace_s = grace_s
         self._options: dict[str, Any] = {
@@ -75,9 +76,13 @@ class Worker:
         self._feeds: list[Feed] = []
         self._stops = 0
         self._is_abandoned = False
+        self._is_watching = False
+        self._giving_back: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self.id = ""
-        """the present one; a worker that lost its lease goes on under a new id"""
+        """empty until the worker has joined its queues; one that lost its lease goes on under a
+        new id
+        """
 
     async def run(self) -> None:
         """Work until `stop` is called."""
@@ -140,16 +145,16 @@ class Worker:
 
         session.heartbeat.on_lost = tell
         await session.start()
-        self.id = session.id
-        log.info("worker started id=%s queues=%s", session.id, ",".join(self._handlers))
         tasks: list[asyncio.Task[None]] = []
         try:
             for queue in self._handlers:
                 await session.start_work(queue)
+            self.id = session.id
+            log.info("worker started id=%s queues=%s", self.id, ",".join(self._handlers))
             self._feeds = [self._feed(session, queue) for queue in self._handlers]
             tasks = [asyncio.create_task(feed.serve()) for feed in self._feeds]
             tasks += listen(self._client.store, self._feeds)
-            tasks += [asyncio.create_task(self._look()), asyncio.create_task(self._watch())]
+            tasks.append(asyncio.create_task(self._look()))
             await self._until(lambda: self._stops > 0 or session.lease.is_lost, tasks)
             if not session.lease.is_lost:
                 await self._wind_down(session, tasks)
@@ -201,6 +206,7 @@ class Worker:
             self._coroutines if handler.is_async else self._threads,
             self._client.settings.max_payload,
             self._load,
+            self._watch,
             self._changed.set,
         )
 
@@ -228,17 +234,22 @@ class Worker:
             for feed in self._feeds:
                 feed.look()
 
-    async def _watch(self) -> None:
-        """Give back what waits here behind a task that takes long: another worker could start it
-        now.
-        """
-        while True:
-            await asyncio.sleep(TOO_LONG_S)
-            stalled = [feed for feed in self._feeds if feed.is_stalled]
-            if stalled:
-                for feed in stalled:
-                    feed.stalled()
-                await self._give_back_waiting()
+    def _watch(self) -> None:
+        """Tasks wait here for a free slot: see to it that they do not wait long."""
+        if not self._is_watching:
+            self._is_watching = True
+            asyncio.get_running_loop().call_later(TOO_LONG_S, self._check_stall)
+
+    def _check_stall(self) -> None:
+        """Give back what waits behind a task that takes long: another worker could start it now."""
+        self._is_watching = False
+        stalled = [feed for feed in self._feeds if feed.is_stalled]
+        if stalled:
+            for feed in stalled:
+                feed.stalled()
+            self._giving_back = asyncio.create_task(self._give_back_waiting())
+        elif self._threads.waiting or self._coroutines.waiting:
+            self._watch()
 
     async def _give_back_waiting(self) -> None:
         recalled = {*self._threads.recall(), *self._coroutines.recall()}
