@@ -79,6 +79,18 @@ class QueueNotFound(PenstockError):
     code = "queue_not_found"
 
 
+class TaskNotFound(PenstockError):
+    """The queue neither holds nor runs this task."""
+
+    code = "task_not_found"
+
+
+class WorkerNotFound(PenstockError):
+    """No worker of this id is registered."""
+
+    code = "worker_not_found"
+
+
 # The store itself is the problem.
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypedDict
+
+from penstock.errors import InvalidArgument, PayloadTooLarge
 
 Side = Literal["front", "back"]
 
@@ -18,6 +20,45 @@ MAX_BATCH = 5_000
 
 DEFAULT_MAX_FAILURES = 5
 """Failed deliveries after which a task is dead, for a queue without a setting of its own."""
+
+
+class QueueSettings(TypedDict, total=False):
+    """What can be set for a queue; None stands for the default."""
+
+    max_length: int | None
+    max_failures: int | None
+
+
+def check_settings(given: QueueSettings) -> dict[str, int | None]:
+    """Return the settings if each is known and makes sense."""
+    checked: dict[str, int | None] = {}
+    for name, value in given.items():
+        if name not in QueueSettings.__annotations__:
+            known = ", ".join(QueueSettings.__annotations__)
+            raise InvalidArgument(f"a queue has no setting {name!r}; it has {known}")
+        if value is not None and (type(value) is not int or value < 1):
+            raise InvalidArgument(f"{name} is {value!r}; give a whole number from 1 up, or None")
+        checked[name] = value
+    return checked
+
+
+def check_bytes(kind: str, payload: bytes) -> None:
+    """Refuse a task or result that is not bytes, before anything is sent."""
+    if type(payload) is not bytes:
+        raise InvalidArgument(
+            f"a {kind} is bytes, not {type(payload).__name__}; "
+            "encode it first, for example with str.encode()"
+        )
+
+
+def check_payload(kind: str, payload: bytes, max_payload: int) -> None:
+    """Refuse a task or result that is not bytes, or too long, before anything is sent."""
+    check_bytes(kind, payload)
+    if len(payload) > max_payload:
+        raise PayloadTooLarge(
+            f"the {kind} is {len(payload)} bytes long and {max_payload} is the limit; "
+            "store it elsewhere and pass a reference, or connect with a higher max_payload"
+        )
 
 
 class Enqueued(NamedTuple):

@@ -35,7 +35,9 @@ def new_worker_id(name: str | None = None) -> str:
     each start gets a new one.
     """
     if name is None:
-        host = "".join(c if c.isalnum() or c in "-." else "-" for c in platform.node())
+        host = "".join(
+            c if (c.isascii() and c.isalnum()) or c in "-." else "-" for c in platform.node()
+        )
         name = f"{host[:100]}.{os.getpid()}"
     return f"{check_worker_name(name)[:240]}.{secrets.token_hex(4)}"
 

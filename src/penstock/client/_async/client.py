@@ -86,7 +86,11 @@ class AsyncPenstock:
 
     async def open(self) -> AsyncPenstock:
         """Look at the store, and refuse one that could lose tasks silently."""
-        await self.store.open()
+        try:
+            await self.store.open()
+        except BaseException:
+            await self.close()
+            raise
         return self
 
     async def close(self) -> None:

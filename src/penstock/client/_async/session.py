@@ -14,7 +14,7 @@ from penstock.errors import (
     PayloadTooLarge,
     TooManyProcesses,
 )
-from penstock.model.queues import MAX_HELD
+from penstock.model.queues import MAX_HELD, check_payload
 from penstock.model.workers import (
     HEARTBEAT_MS,
     LEASE_MS,
@@ -205,6 +205,7 @@ class AsyncProcess:
         held it.
         """
         session = self._session
+        check_payload("result", result, session._client.settings.max_payload)
         _check_result(result, session._client.settings.max_payload)
         claim = await session._store.run_once(
             lambda operation: processes.finish_tasks(

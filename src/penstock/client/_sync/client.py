@@ -88,7 +88,11 @@ class Penstock:
 
     def open(self) -> Penstock:
         """Look at the store, and refuse one that could lose tasks silently."""
-        self.store.open()
+        try:
+            self.store.open()
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def close(self) -> None:

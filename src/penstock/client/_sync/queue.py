@@ -6,13 +6,23 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from penstock.client._sync.subscription import Subscription
 from penstock.codec.events import decode_event
-from penstock.errors import InvalidArgument, PayloadTooLarge, QueueNotFound
+from penstock.errors import InvalidArgument, QueueNotFound
 from penstock.model.events import EVENT_KINDS, Event, EventKind
-from penstock.model.queues import MAX_BATCH, Deleted, Enqueued, Page, QueueState
+from penstock.model.queues import (
+    MAX_BATCH,
+    Deleted,
+    Enqueued,
+    Page,
+    QueueSettings,
+    QueueState,
+    check_bytes,
+    check_payload,
+    check_settings,
+)
 from penstock.store.commands import processes, queues, tasks
 
 if TYPE_CHECKING:
@@ -126,14 +136,14 @@ class Queue:
         """Remove every waiting copy of a task and tell the workers that run one; returns how
         many were removed.
         """
-        _check_bytes(task)
+        check_bytes("task", task)
         return self._store.run_once(
             lambda operation: tasks.cancel_tasks(self._keys, operation, task)
         )
 
     def find(self, task: bytes) -> list[tuple[str, int]]:
         """The processes that run a task, as (worker, process id)."""
-        _check_bytes(task)
+        check_bytes("task", task)
         try:
             state = self.inspect()
         except QueueNotFound:
@@ -153,17 +163,14 @@ class Queue:
         """Hand out tasks again."""
         self._store.run(queues.resume_queue(self._keys))
 
-    def configure(self, *, max_length: int | None = None, max_failures: int | None = None) -> None:
-        """Set how many tasks may wait (None: any number) and after how many failed deliveries a
-        task is dead (None: 5).
+    def configure(self, **settings: Unpack[QueueSettings]) -> None:
+        """Change settings; those not given stay as they are.
+
+        `max_length`: how many tasks may wait (None: any number). `max_failures`: after how many
+        failed deliveries a task is dead (None: 5).
         """
-        settings = {"max_length": max_length, "max_failures": max_failures}
-        for name, value in settings.items():
-            if value is not None and (type(value) is not int or value < 1):
-                raise InvalidArgument(
-                    f"{name} is {value!r}; give a whole number from 1 up, or None"
-                )
-        self._in_queue(lambda i: self._store.run(queues.configure_queue(self._keys, settings, i)))
+        given = check_settings(settings)
+        self._in_queue(lambda i: self._store.run(queues.configure_queue(self._keys, given, i)))
 
     def delete(self) -> Deleted:
         """Delete all waiting and dead tasks, and the queue itself unless tasks are running."""
@@ -225,20 +232,7 @@ class Queue:
         return answer
 
     def _check(self, task: bytes) -> None:
-        _check_bytes(task)
-        if len(task) > self._max_payload:
-            raise PayloadTooLarge(
-                f"the task is {len(task)} bytes long and {self._max_payload} is the limit; "
-                "store it elsewhere and enqueue a reference, or connect with a higher max_payload"
-            )
-
-
-def _check_bytes(task: bytes) -> None:
-    if type(task) is not bytes:
-        raise InvalidArgument(
-            f"a task is bytes, not {type(task).__name__}; encode it first, for example with "
-            "str.encode()"
-        )
+        check_payload("task", task, self._max_payload)
 
 
 def _unique_key(task: bytes, key: str | None) -> bytes:

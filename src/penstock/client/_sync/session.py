@@ -16,7 +16,7 @@ from penstock.errors import (
     PayloadTooLarge,
     TooManyProcesses,
 )
-from penstock.model.queues import MAX_HELD
+from penstock.model.queues import MAX_HELD, check_payload
 from penstock.model.workers import (
     HEARTBEAT_MS,
     LEASE_MS,
@@ -207,6 +207,7 @@ class Process:
         held it.
         """
         session = self._session
+        check_payload("result", result, session._client.settings.max_payload)
         _check_result(result, session._client.settings.max_payload)
         claim = session._store.run_once(
             lambda operation: processes.finish_tasks(

@@ -1,0 +1,203 @@
+"""`penstock doctor`: whether a store can be trusted with tasks, and what to do if not."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import Counter, defaultdict
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.text import Text
+
+from penstock.cli import diagnosis
+from penstock.cli.diagnosis import Finding
+from penstock.cli.options import Target, examples, with_store
+from penstock.cli.render import counted, print_json, print_table, printable, say
+from penstock.client._sync.client import Penstock
+from penstock.client.wire import ConnectionLost, ReplyError, pack, parse_info, store_error
+from penstock.errors import PenstockError, UnsafeStore
+from penstock.store.script import load, script_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.client._sync.transport import Channel
+
+_TIMEOUT_S = 3.0
+_PINGS = 5
+
+
+@click.command(epilog=examples("penstock doctor", "penstock doctor --url redis://db:6379 --json"))
+@with_store
+def doctor(at: Target) -> None:
+    """Check whether the store can be trusted with tasks.
+
+    Each finding is ok, a warning or a problem, with what to do about it.
+
+    To see that every step works it puts one task through a queue of its own and deletes it again.
+    Exit status 1 if there is a problem; a warning is none.
+    """
+    findings = list(_examine(at))
+    levels = Counter(finding.level for finding in findings)
+    if at.is_json:
+        document = [finding._asdict() for finding in findings]
+        print_json({"is_healthy": not levels["problem"], "findings": document})
+    else:
+        rows = [(finding.level, finding.check, _explained(finding)) for finding in findings]
+        print_table(("level", "check", "finding"), rows, empty="")
+        problems, warnings = (counted(levels[kind], kind) for kind in ("problem", "warning"))
+        click.echo()
+        say(f"{problems}, {warnings}")
+    if levels["problem"]:
+        raise click.exceptions.Exit(1)
+
+
+def _examine(at: Target) -> Iterator[Finding]:
+    try:
+        with Penstock(at.settings(retry_for_s=0.0, timeout_s=_TIMEOUT_S)) as client:
+            findings = list(_servers(client))
+            yield from findings
+            if all(finding.level == "ok" for finding in findings if finding.check == "reachable"):
+                yield from _canary(client)
+    except ConnectionLost as error:
+        yield _unreachable(str(error))
+    except PenstockError as error:
+        yield Finding("reachable", "problem", str(error))
+
+
+def _servers(client: Penstock) -> Iterator[Finding]:
+    """The findings of all servers; what is well everywhere is said once."""
+    by_check: dict[str, list[tuple[str, Finding]]] = defaultdict(list)
+    channels = list(client.store.router.every_channel())
+    for channel in channels:
+        for finding in _server(client, channel):
+            by_check[finding.check].append((str(channel.endpoint), finding))
+    for findings in by_check.values():
+        ill = [(place, finding) for place, finding in findings if finding.level != "ok"]
+        for place, finding in ill or findings[:1]:
+            if len(channels) == 1:
+                yield finding
+            elif ill:
+                yield finding._replace(message=f"{place}: {finding.message}")
+            else:
+                yield finding._replace(message=f"{finding.message}; all {len(channels)} servers ok")
+
+
+def _server(client: Penstock, channel: Channel) -> Iterator[Finding]:
+    address = client.settings.address
+    try:
+        _ask(client, channel, "PING")
+        info = parse_info(_ask(client, channel, "INFO"))
+        round_trip_s, ahead_s = _measure(client, channel)
+    except ConnectionLost as error:
+        yield _unreachable(str(error))
+        return
+    except PenstockError as error:
+        yield Finding("reachable", "problem", str(error))
+        return
+    yield Finding("reachable", "ok", f"{channel.endpoint} answers")
+    yield diagnosis.judge_round_trip(round_trip_s)
+    yield diagnosis.judge_version(info)
+    yield diagnosis.judge_role(info)
+    yield diagnosis.judge_persistence(info, _appendfsync(client, channel))
+    yield diagnosis.judge_eviction(info)
+    yield diagnosis.judge_memory(info)
+    yield diagnosis.judge_clock(ahead_s)
+    yield diagnosis.judge_access(channel.endpoint, *_user(client, channel))
+    is_cluster_url = address.topology == "cluster"
+    if is_cluster_url:
+        info |= parse_info(_ask(client, channel, "CLUSTER", "INFO"))
+    yield diagnosis.judge_cluster(info, is_cluster_url)
+
+
+def _measure(client: Penstock, channel: Channel) -> tuple[float, float]:
+    """The quickest of a few round trips, and how far the server's clock was ahead in it."""
+    trips = []
+    for _ in range(_PINGS):
+        began_at, sent_at = time.time(), time.perf_counter()
+        seconds, microseconds = _ask(client, channel, "TIME")
+        took_s = time.perf_counter() - sent_at
+        ahead_s = int(seconds) + int(microseconds) / 1e6 - (began_at + took_s / 2)
+        trips.append((took_s, ahead_s))
+    return min(trips)
+
+
+def _appendfsync(client: Penstock, channel: Channel) -> str | None:
+    with suppress(PenstockError):
+        reply = _ask(client, channel, "CONFIG", "GET", "appendfsync")
+        if len(reply) == 2:
+            return str(reply[1].decode())
+    return None
+
+
+def _user(client: Penstock, channel: Channel) -> tuple[str | None, bool]:
+    """Who we are, and whether anybody can be; best effort."""
+    user: str | None = None
+    with suppress(PenstockError):
+        user = _ask(client, channel, "ACL", "WHOAMI").decode()
+        about = _ask(client, channel, "ACL", "GETUSER", user)
+        return user, b"nopass" in about[about.index(b"flags") + 1]
+    return user, client.settings.address.password is None
+
+
+def _canary(client: Penstock) -> Iterator[Finding]:
+    """Load every script on every server, then let one task live and end."""
+    try:
+        client.open()
+        names = script_names()
+        for channel in client.store.router.every_channel():
+            for name in names:
+                _load(client, channel, name)
+        yield Finding("scripts", "ok", f"the server accepts all {len(names)} scripts")
+        began_at = time.perf_counter()
+        _run_canary(client)
+        took_ms = (time.perf_counter() - began_at) * 1000
+        yield Finding("canary", "ok", f"a task was added, started and finished in {took_ms:.0f} ms")
+    except UnsafeStore:
+        message = "no task was put through, because the store is not safe"
+        yield Finding("canary", "warning", message, "mend the problems above first")
+    except PenstockError as error:
+        yield Finding("canary", "problem", str(error))
+
+
+def _load(client: Penstock, channel: Channel, name: str) -> None:
+    text, digest = load(name).text(client.store.dialect), load(name).digest(client.store.dialect)
+    reply = _ask(client, channel, "SCRIPT", "LOAD", text)
+    if reply != digest.encode():
+        raise PenstockError(f"the server gives script {name!r} the digest {reply!r}, not {digest}")
+
+
+def _run_canary(client: Penstock) -> None:
+    queue = client.queue(f"penstock-doctor-{secrets.token_hex(4)}")
+    try:
+        queue.enqueue(b"canary")
+        with client.worker("doctor") as worker:
+            worker.start_work(queue.name)
+            process = worker.start_task(queue.name)
+            if process is None or process.task != b"canary":
+                raise PenstockError("the task that was put into the queue did not come out of it")
+            process.finish()
+    finally:
+        with suppress(PenstockError):
+            queue.delete()
+
+
+def _ask(client: Penstock, channel: Channel, *parts: str) -> Any:
+    reply = channel.exchange(pack(*parts))
+    if isinstance(reply, ReplyError):
+        raise store_error(reply, client.settings.address)
+    return reply
+
+
+def _unreachable(reason: str) -> Finding:
+    advice = "check that the server runs, the URL, and what lies between"
+    return Finding("reachable", "problem", f"no answer: {reason}", advice)
+
+
+def _explained(finding: Finding) -> Text:
+    text = Text(printable(finding.message))
+    if finding.advice:
+        text.append(f"\n→ {finding.advice}", style="bold")
+    return text

@@ -1,0 +1,128 @@
+"""The options that every command shares, and what becomes of errors."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+
+import click
+
+from penstock.cli.render import counted, print_json, say_error
+from penstock.client._sync.client import Penstock
+from penstock.client.connect import find_settings
+from penstock.client.embedded import EmbeddedServer
+from penstock.errors import PenstockError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from penstock.client.settings import Settings
+
+P = ParamSpec("P")
+
+# Whoever sits at a terminal wants to know soon; workers are more patient.
+_PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Which store and namespace a command is about, and for whom it prints."""
+
+    url: str | None
+    namespace: str | None
+    data: Path | None
+    is_json: bool
+
+    @contextmanager
+    def connected(self) -> Iterator[Penstock]:
+        with Penstock(self.settings(_PATIENCE_S)) as client:
+            yield client.open()
+
+    def settings(self, retry_for_s: float | None = 30.0, timeout_s: float = 5.0) -> Settings:
+        url = self.url
+        if self.data is not None and url is None:
+            # Asked for by name, so it goes before PENSTOCK_URL.
+            url = EmbeddedServer(self.data).start().url
+        return find_settings(
+            url, self.namespace, self.data, retry_for_s=retry_for_s, timeout_s=timeout_s
+        )
+
+
+def with_store(function: Callable[Concatenate[Target, P], None]) -> Callable[..., None]:
+    """Give a command `--url`, `--namespace`, `--data` and `--json`, as one Target."""
+
+    @click.option(
+        "--url",
+        metavar="URL",
+        help="The store, as redis://host:6379/0. Default: PENSTOCK_URL, else a private Redis.",
+    )
+    @click.option(
+        "--namespace", metavar="NAME", help="Default: PENSTOCK_NAMESPACE, else 'penstock'."
+    )
+    @data_option
+    @json_option
+    @wraps(function)
+    def command(
+        url: str | None, namespace: str | None, data: Path | None, is_json: bool, **rest: Any
+    ) -> None:
+        if url is not None and data is not None:
+            raise click.UsageError("--url and --data name two different stores; give one of them.")
+        with errors_reported(is_json):
+            function(Target(url, namespace, data, is_json), **rest)  # type: ignore[call-arg]
+
+    return command
+
+
+data_option = click.option(
+    "--data",
+    metavar="FOLDER",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of the private Redis. Default: PENSTOCK_DATA, else your data folder.",
+)
+
+json_option = click.option(
+    "--json",
+    "is_json",
+    is_flag=True,
+    help='Print JSON. Bytes appear as text if they are UTF-8, else as {"base64": ...}.',
+)
+
+
+@contextmanager
+def errors_reported(is_json: bool) -> Iterator[None]:
+    """Errors of penstock become one line on stderr, or a JSON document on stdout, and status 1;
+    Ctrl-C is status 130 and says nothing.
+    """
+    try:
+        yield
+    except PenstockError as error:
+        _report(error, is_json)
+        raise click.exceptions.Exit(1) from error
+    except (KeyboardInterrupt, click.Abort) as error:
+        # A question that met the end of its input raises Abort just as Ctrl-C does.
+        causes = (error, error.__context__)
+        is_interrupt = any(isinstance(cause, KeyboardInterrupt) for cause in causes)
+        if not is_interrupt:
+            say_error("not confirmed, so nothing was done")
+        raise click.exceptions.Exit(130 if is_interrupt else 1) from error
+
+
+def examples(*lines: str) -> str:
+    """The end of a help text."""
+    title = "Example" if len(lines) == 1 else "Examples"
+    return f"\b\n{title}:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def _report(error: PenstockError, is_json: bool) -> None:
+    message = str(error)
+    accepted: int = getattr(error, "accepted", 0)
+    if is_json:
+        more = {"accepted": accepted} if accepted else {}
+        print_json({"error": {"code": error.code, "message": message, **more}})
+        return
+    if accepted:
+        message += f" (the first {counted(accepted, 'task')} went in)"
+    say_error(message)

@@ -1,0 +1,44 @@
+"""`penstock`: the group of all commands."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import click
+
+from penstock.cli.doctor import doctor
+from penstock.cli.enqueue import enqueue
+from penstock.cli.fsck import fsck
+from penstock.cli.options import examples
+from penstock.cli.queue import queue
+from penstock.cli.server import server
+from penstock.cli.worker import worker
+from penstock.demo.command import demo
+
+
+@click.group(
+    epilog=examples(
+        "penstock demo",
+        "penstock enqueue mail hello",
+        "penstock queue list",
+        "penstock worker run app.tasks -q mail -c 8",
+    ),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(package_name="penstock", message="%(prog)s %(version)s")
+def program() -> None:
+    """A reliable, atomic work queue on Redis."""
+
+
+for command in (demo, enqueue, queue, worker, server, doctor, fsck):
+    program.add_command(command)
+
+
+def main() -> None:
+    """The entry point. Exit status: 0 done, 1 not done, 2 not understood, 130 interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot show a character shows its code.
+            stream.reconfigure(errors="backslashreplace")
+    program(prog_name="penstock")

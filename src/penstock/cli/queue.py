@@ -1,0 +1,195 @@
+"""`penstock queue`: queues as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli.options import Target, examples, with_store
+from penstock.cli.render import counted, print_facts, print_json, print_table, say, say_error
+from penstock.cli.tasks import cancel, events, retry_dead, tasks
+
+if TYPE_CHECKING:
+    from penstock.cli.render import Cell
+    from penstock.model.queues import QueueState
+
+
+@click.group()
+def queue() -> None:
+    """Look at queues and change them."""
+
+
+for command in (tasks, cancel, retry_dead, events):
+    queue.add_command(command)
+
+
+@queue.command("list", epilog=examples("penstock queue list", "penstock queue list --json"))
+@with_store
+def list_queues(at: Target) -> None:
+    """All queues, each at one instant."""
+    with at.connected() as client:
+        states = client.inspect()
+    if at.is_json:
+        print_json([_document(state) for state in states])
+        return
+    columns = ("queue", "state", "ready", "running", "dead", "finished", "workers")
+    rows = [
+        (
+            state.name,
+            _word(state),
+            state.ready,
+            state.running,
+            state.dead,
+            state.counters.finished,
+            len(state.held),
+        )
+        for state in states
+    ]
+    print_table(columns, rows, empty="no queues; `penstock enqueue QUEUE TASK` makes one")
+
+
+@queue.command(epilog=examples("penstock queue show mail"))
+@click.argument("name")
+@with_store
+def show(at: Target, name: str) -> None:
+    """Everything that is counted about one queue."""
+    with at.connected() as client:
+        state = client.queue(name).inspect()
+    if at.is_json:
+        print_json(_document(state))
+    else:
+        _show(state)
+
+
+@queue.command(epilog=examples("penstock queue pause mail"))
+@click.argument("name")
+@with_store
+def pause(at: Target, name: str) -> None:
+    """Hand out no more tasks. What runs goes on, and tasks can still be added."""
+    with at.connected() as client:
+        client.queue(name).pause()
+        state = client.queue(name).inspect()
+    _confirm(at, state, f"paused '{name}'; {counted(state.ready, 'task')} waiting")
+
+
+@queue.command(epilog=examples("penstock queue resume mail"))
+@click.argument("name")
+@with_store
+def resume(at: Target, name: str) -> None:
+    """Hand out tasks again."""
+    with at.connected() as client:
+        client.queue(name).resume()
+        state = client.queue(name).inspect()
+    _confirm(at, state, f"resumed '{name}'; {counted(state.ready, 'task')} waiting")
+
+
+@queue.command(
+    epilog=examples(
+        "penstock queue configure mail --max-length 100000",
+        "penstock queue configure mail --max-failures none",
+    )
+)
+@click.argument("name")
+@click.option(
+    "--max-length",
+    metavar="N|none",
+    callback=lambda _, __, text: _limit(text),
+    help="How many tasks may wait; none: any number.",
+)
+@click.option(
+    "--max-failures",
+    metavar="N|none",
+    callback=lambda _, __, text: _limit(text),
+    help="After how many failed deliveries a task is dead; none: the usual 5.",
+)
+@with_store
+def configure(at: Target, name: str, max_length: int | None, max_failures: int | None) -> None:
+    """Set the limits of a queue; what is not given stays as it is."""
+    given = {"max_length": max_length, "max_failures": max_failures}
+    changes = {setting: value or None for setting, value in given.items() if value is not None}
+    if not changes:
+        raise click.UsageError("Nothing to set; give --max-length or --max-failures.")
+    with at.connected() as client:
+        target = client.queue(name)
+        target.configure(**changes)
+        state = target.inspect()
+    waiting = (
+        "any number of tasks" if state.max_length is None else counted(state.max_length, "task")
+    )
+    failures = counted(state.max_failures, "failure")
+    _confirm(at, state, f"in '{name}' {waiting} may wait; a task is dead after {failures}")
+
+
+@queue.command(epilog=examples("penstock queue delete mail --yes"))
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@with_store
+def delete(at: Target, name: str, yes: bool) -> None:
+    """Delete a queue with its waiting and dead tasks.
+
+    Running tasks are not touched. While there are any, the queue stays, empty, and the exit status
+    is 1.
+    """
+    if at.is_json and not yes:
+        raise click.UsageError("--json cannot ask; add --yes.")
+    with at.connected() as client:
+        state = client.queue(name).inspect()
+        tasks = counted(state.ready + state.dead, "task")
+        if not yes:
+            click.confirm(f"Delete queue '{name}' with {tasks}?", abort=True, err=True)
+        deleted = client.queue(name).delete()
+    if at.is_json:
+        print_json({"queue": name, "is_deleted": not deleted.running, **deleted._asdict()})
+    elif not deleted.running:
+        say(f"deleted '{name}' with {counted(deleted.removed, 'task')}")
+    else:
+        say_error(
+            f"queue '{name}' is still there, because {counted(deleted.running, 'task')} of it run; "
+            f"{counted(deleted.removed, 'task')} deleted; delete it again when they have finished"
+        )
+    if deleted.running:
+        raise click.exceptions.Exit(1)
+
+
+def _limit(text: str | None) -> int | None:
+    """A number; 0 for `none`, and None if the option was not given."""
+    if text is None or text == "none":
+        return None if text is None else 0
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise click.BadParameter(f"{text!r} is neither a whole number from 1 up nor 'none'.")
+    return int(text)
+
+
+def _confirm(at: Target, state: QueueState, message: str) -> None:
+    if at.is_json:
+        print_json(_document(state))
+    else:
+        say(message)
+
+
+def _document(state: QueueState) -> dict[str, object]:
+    return {**asdict(state), "running": state.running}
+
+
+def _word(state: QueueState) -> str:
+    return "paused" if state.is_paused else "open"
+
+
+def _show(state: QueueState) -> None:
+    facts: list[tuple[str, Cell]] = [
+        ("state", _word(state)),
+        ("ready", state.ready),
+        ("running", state.running),
+        ("dead", state.dead),
+        ("most that may wait", "any number" if state.max_length is None else state.max_length),
+        ("dead after", counted(state.max_failures, "failure")),
+        ("unique keys taken", state.unique),
+        ("tasks with failures", state.failures),
+        ("workers", f"{len(state.held)}, {state.idle} of them idle"),
+    ]
+    print_facts(state.name, facts)
+    print_facts("so far", asdict(state.counters).items())
+    if state.held:
+        print_facts("tasks held by", sorted(state.held.items()))

@@ -1,0 +1,159 @@
+"""What people and programs get to see. Tasks, names and replies are untrusted: nothing of them
+reaches a terminal as a control sequence or as rich markup.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+import unicodedata
+from typing import TYPE_CHECKING
+
+import click
+from rich import box
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rich.console import RenderableType
+
+Cell = str | int | Text
+
+TASK_CHARACTERS = 200
+"""How much of a task people are shown; `--json` has all of it."""
+
+_STYLES = {
+    **dict.fromkeys(("ok", "alive", "open", "running", "repaired"), "green"),
+    **dict.fromkeys(("warning", "paused", "lapsed", "repairable"), "yellow"),
+    **dict.fromkeys(("problem", "failed", "left", "stopped"), "red"),
+}
+# Controls, invisible and direction-changing characters, lone surrogates, line separators.
+_UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+def printable(value: str | bytes) -> str:
+    """The text with everything escaped that could move the cursor or hide other text."""
+    text = value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
+    return "".join(
+        c.encode("unicode_escape").decode() if unicodedata.category(c) in _UNSEEN else c
+        for c in text
+    )
+
+
+def shortened(task: bytes) -> str:
+    """A task for people: printable, and not longer than they can take in."""
+    text = printable(task[: 4 * TASK_CHARACTERS])
+    is_whole = len(task) <= 4 * TASK_CHARACTERS and len(text) <= TASK_CHARACTERS
+    return text if is_whole else f"{text[:TASK_CHARACTERS]}…"
+
+
+def json_bytes(value: bytes) -> str | dict[str, str]:
+    """Text if the bytes are UTF-8, else {"base64": ...}; so each task has one form."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(value).decode()}
+
+
+def print_json(document: object) -> None:
+    """One document. ASCII only, so that it is harmless on a terminal too."""
+    click.echo(json.dumps(document, indent=2))
+
+
+def print_json_line(document: object) -> None:
+    """One of a stream of documents."""
+    click.echo(json.dumps(document))
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str) -> None:
+    """Rows for people; numbers to the right. A column named `state` or `level` is coloured."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
+    lines = list(rows)
+    if not lines:
+        say(empty)
+        return
+    for index, column in enumerate(columns):
+        is_number = all(isinstance(line[index], int) for line in lines)
+        table.add_column(
+            column,
+            justify="right" if is_number else "left",
+            overflow="fold",
+            no_wrap=is_number,
+        )
+    for line in lines:
+        table.add_row(*map(_text, line))
+    _show(table)
+
+
+def print_facts(title: str, facts: Iterable[tuple[str, Cell]]) -> None:
+    """Names and values of one thing, one below the other."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in facts:
+        table.add_row(Text(f"  {name}"), _text(value))
+    _show(Group(Text(printable(title), style="bold"), table))
+
+
+def say(message: str) -> None:
+    """One line for people."""
+    _show(Text(printable(message)))
+
+
+def say_error(message: str) -> None:
+    """A line on stderr. Line breaks stay: the log of a server that failed has several lines."""
+    lines = (printable(line) for line in message.split("\n"))
+    click.echo("penstock: " + "\n".join(lines), err=True)
+
+
+def counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def size(count: float) -> str:
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
+
+
+def duration(seconds: float) -> str:
+    """The two largest units, as in `3 h 5 min`."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, hours, days = int(seconds // 60), int(seconds // 3600), int(seconds // 86400)
+    if hours < 1:
+        return f"{minutes} min {seconds % 60:.0f} s"
+    return f"{hours} h {minutes % 60} min" if days < 1 else f"{days} d {hours % 24} h"
+
+
+def terminal(is_error: bool = False) -> Console:
+    """Where people read. A pipe gets whole lines, whatever their length."""
+    stream = sys.stderr if is_error else sys.stdout
+    is_free = not stream.isatty() and "COLUMNS" not in os.environ
+    return Console(
+        file=stream,
+        width=10_000 if is_free else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=False,
+    )
+
+
+def _text(value: Cell) -> Text:
+    if isinstance(value, Text):
+        return value
+    if isinstance(value, int):
+        return Text(f"{value:,}", style="" if value else "dim")
+    return Text(printable(value), style=_STYLES.get(value, ""))
+
+
+def _show(content: RenderableType) -> None:
+    terminal().print(content)

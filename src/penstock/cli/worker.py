@@ -1,0 +1,204 @@
+"""`penstock worker`: run one, and look at those that run."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli.options import Target, examples, with_store
+from penstock.cli.render import counted, duration, print_facts, print_json, print_table, say
+from penstock.errors import QueueNotFound, WorkerNotFound
+from penstock.model.workers import HEARTBEAT_MS, LEASE_MS, WorkerInfo
+from penstock.worker.run import run_worker
+
+if TYPE_CHECKING:
+    from penstock.cli.render import Cell
+    from penstock.client._sync.client import Penstock
+
+_SHOWN = ("host", "pid", "started_at", "queues")
+
+
+@click.group()
+def worker() -> None:
+    """Run workers and look at them."""
+
+
+@worker.command(epilog=examples("penstock worker run app.tasks -q mail -q images -c 8"))
+@click.argument("module")
+@click.option(
+    "-q",
+    "--queue",
+    "queues",
+    metavar="QUEUE",
+    multiple=True,
+    help="Default: all that MODULE handles.",
+)
+@click.option(
+    "-c",
+    "--concurrency",
+    metavar="N",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Tasks at a time.",
+)
+@click.option(
+    "--grace",
+    "grace_s",
+    metavar="S",
+    type=click.FloatRange(0),
+    default=30.0,
+    show_default=True,
+    help="Seconds that running tasks have to end when stopped.",
+)
+@click.option(
+    "--lease-ms",
+    metavar="MS",
+    type=click.IntRange(1),
+    default=LEASE_MS,
+    show_default=True,
+    help="Its tasks return this long after it died.",
+)
+@click.option(
+    "--heartbeat-ms",
+    metavar="MS",
+    type=click.IntRange(1),
+    default=HEARTBEAT_MS,
+    show_default=True,
+    help="How often the lease is renewed.",
+)
+@click.option("--name", help="How its id begins. Default: host and process id.")
+@with_store
+def run(
+    at: Target,
+    module: str,
+    queues: tuple[str, ...],
+    concurrency: int,
+    grace_s: float,
+    lease_ms: int,
+    heartbeat_ms: int,
+    name: str | None,
+) -> None:
+    """Import MODULE and run the handlers it registers, until told to stop."""
+    if heartbeat_ms >= lease_ms:
+        raise click.UsageError("--heartbeat-ms must be less than --lease-ms.")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    status = run_worker(
+        at.settings(), module, list(queues), concurrency, grace_s, name, lease_ms, heartbeat_ms
+    )
+    raise click.exceptions.Exit(status)
+
+
+@worker.command("list", epilog=examples("penstock worker list"))
+@with_store
+def list_workers(at: Target) -> None:
+    """All registered workers."""
+    with at.connected() as client:
+        found = [(info, client.work_of(info.id)) for info in client.workers()]
+    if at.is_json:
+        print_json([_document(info, queues) for info, queues in found])
+        return
+    columns = ("worker", "state", "lease", "host", "pid", "up", "queues")
+    rows = [
+        (
+            info.id,
+            _word(info),
+            _lease(info),
+            str(info.about.get("host", "")),
+            str(info.about.get("pid", "")),
+            _up(info),
+            ", ".join(queues),
+        )
+        for info, queues in found
+    ]
+    print_table(columns, rows, empty="no workers; `penstock worker run` starts one")
+
+
+@worker.command(epilog=examples("penstock worker show host.4711.5f3a9c01"))
+@click.argument("id_", metavar="ID")
+@with_store
+def show(at: Target, id_: str) -> None:
+    """One worker, and how many tasks it holds of each queue."""
+    with at.connected() as client:
+        info = _registered(client, id_)
+        held = {queue: _held(client, queue, id_) for queue in client.work_of(id_)}
+    if at.is_json:
+        print_json({**_document(info, list(held)), "held": held})
+        return
+    facts: list[tuple[str, Cell]] = [("state", _word(info)), ("lease", _lease(info))]
+    facts += [("host", str(info.about.get("host", ""))), ("pid", str(info.about.get("pid", "")))]
+    facts += [("up", _up(info))]
+    facts += [(name, str(value)) for name, value in info.about.items() if name not in _SHOWN]
+    print_facts(info.id, facts)
+    if held:
+        print_facts("tasks held of", held.items())
+
+
+@worker.command(epilog=examples("penstock worker fail host.4711.5f3a9c01"))
+@click.argument("id_", metavar="ID")
+@with_store
+def fail(at: Target, id_: str) -> None:
+    """Declare a worker dead: its tasks go back to the front of their queues.
+
+    If it is alive after all, it finds out with its next heartbeat, drops what it was doing and
+    starts again under a new id.
+    """
+    with at.connected() as client:
+        _registered(client, id_)
+        returned = client.fail_worker(id_)
+    if at.is_json:
+        print_json({"worker": id_, **returned._asdict()})
+    else:
+        dead = f", {counted(returned.dead, 'task')} failed too often" if returned.dead else ""
+        say(f"failed '{id_}'; {counted(returned.returned, 'task')} went back{dead}")
+
+
+def _registered(client: Penstock, id_: str) -> WorkerInfo:
+    for info in client.workers():
+        if info.id == id_:
+            return info
+    raise WorkerNotFound(
+        f"no worker {id_!r} is registered in namespace {client.keys.namespace!r}; "
+        "`penstock worker list` shows those that are"
+    )
+
+
+def _held(client: Penstock, queue: str, worker_id: str) -> int:
+    try:
+        return client.queue(queue).inspect().held.get(worker_id, 0)
+    except QueueNotFound:
+        return 0
+
+
+def _document(info: WorkerInfo, queues: list[str]) -> dict[str, object]:
+    return {
+        "id": info.id,
+        "is_alive": info.is_alive,
+        "lease_left_ms": info.lease_left_ms,
+        "about": info.about,
+        "queues": queues,
+    }
+
+
+def _word(info: WorkerInfo) -> str:
+    """alive; lapsed: its lease has run out; failed: its tasks are on their way back."""
+    if info.lease_left_ms is None:
+        return "failed"
+    return "alive" if info.is_alive else "lapsed"
+
+
+def _lease(info: WorkerInfo) -> str:
+    if info.lease_left_ms is None:
+        return "ended"
+    seconds = duration(abs(info.lease_left_ms) / 1000)
+    return f"{seconds} left" if info.is_alive else f"{seconds} over"
+
+
+def _up(info: WorkerInfo) -> str:
+    started_at = info.about.get("started_at")
+    if not isinstance(started_at, int | float):
+        return ""
+    return duration(max(0.0, time.time() - started_at))

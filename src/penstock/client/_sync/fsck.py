@@ -1,0 +1,313 @@
+# Generated from _async/fsck.py by tools/generate_sync.py. Edit that file instead.
+
+"""Checks that what is stored makes sense, while everything goes on working, and mends what can be
+mended without risk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from penstock.client._sync.recovery import fail_worker
+from penstock.client._sync.transport import pause
+from penstock.client.wire import ConnectionLost, ReplyError, pack, store_error, unavailable
+from penstock.codec.elements import HOLDER_BYTES, open_element, open_unique
+from penstock.model.invariants import (
+    DIGEST_BYTES,
+    Element,
+    QueueSnapshot,
+    Snapshot,
+    Violation,
+    violations,
+)
+from penstock.store.commands import checks, queues, workers
+from penstock.store.keys import KEY_TYPES, QUEUE_KEY_TYPES, KeyName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.client._sync.client import Penstock
+    from penstock.store.keys import QueueKeys
+
+_SMALL = 10_000
+"""How many entries of a queue are read in one step; a larger one is read in pages."""
+
+_PAGE = 1_000
+_SETTLE_S = 0.05
+_MEMORY_MS = 3_600_000
+
+
+@dataclass(slots=True)
+class Report:
+    """What a check found."""
+
+    queues: int = 0
+    tasks: int = 0
+    """waiting, held or dead"""
+    workers: int = 0
+    violations: list[Violation] = field(default_factory=list)
+    repaired: list[Violation] = field(default_factory=list)
+    """those that `repair` has put right"""
+
+
+def check(client: Penstock) -> Report:
+    """Look at everything in the namespace. It changes nothing and may run at any time.
+
+    What looks wrong is looked at again a moment later and reported only if it is still so: on a
+    busy system things move between two reads.
+    """
+    snapshot = take_snapshot(client)
+    found = violations(snapshot)
+    if found:
+        pause(_SETTLE_S)
+        snapshot = take_snapshot(client)
+        before = {violation.identity for violation in found}
+        found = [v for v in violations(snapshot) if v.identity in before]
+    seen = snapshot.queues.values()
+    return Report(
+        queues=sum(queue.exists for queue in seen),
+        tasks=sum(queue.ready + queue.held + queue.dead for queue in seen),
+        workers=len(snapshot.known_workers),
+        violations=found,
+    )
+
+
+def repair(client: Penstock, report: Report) -> Report:
+    """Mend what the report calls repairable, and check again.
+
+    Tasks of workers that nobody knows go back to the front of their queues; keys, failures and
+    names that belong to nothing are removed. Counters are never rewritten.
+    """
+    for violation in report.violations:
+        if violation.is_repairable:
+            _mend(client, violation)
+    after = check(client)
+    left = {violation.identity for violation in after.violations}
+    after.repaired = [v for v in report.violations if v.is_repairable and v.identity not in left]
+    return after
+
+
+def take_snapshot(client: Penstock, with_elements: bool = True) -> Snapshot:
+    """Read everything in the namespace. Each queue of up to 10,000 entries is read at one instant;
+    of a larger one the counts are, and its tasks are read in pages, of which only those are kept
+    that are unique or have failed before. Without `with_elements` tasks are only counted.
+    """
+    keys = client.keys
+    found = _Keys()
+    for key in _scan(client):
+        _classify(client, key, found)
+    names = {name.queue for name in found.names if name.queue}
+    snapshots = {}
+    for queue in sorted(names):
+        if queue not in found.broken:
+            holders = [n.owner for n in found.names if n.queue == queue and n.kind == "running"]
+            snapshots[queue] = _read_queue(client, keys.queue(queue), holders, with_elements)
+    # What queues refer to is read after them: a worker registers before it joins one.
+    lists = sorted(n.owner for n in found.names if n.kind == "work")
+    facts = {} if "" in found.broken else _read_namespace(client, lists)
+    return Snapshot(
+        queues=snapshots,
+        unknown_keys=tuple(found.unknown),
+        mistyped_keys=tuple(found.mistyped),
+        expiring_keys=tuple(found.expiring),
+        lasting_keys=tuple(found.lasting),
+        **facts,
+    )
+
+
+class _Keys:
+    """What the census of keys found."""
+
+    def __init__(self) -> None:
+        self.names: set[KeyName] = set()
+        self.broken: set[str] = set()
+        """queues (empty: what crosses them) with a key that cannot be read"""
+        self.unknown: list[str] = []
+        self.mistyped: list[str] = []
+        self.expiring: list[str] = []
+        self.lasting: list[str] = []
+
+
+def _scan(client: Penstock) -> Iterator[str]:
+    """Every key of the namespace, on every server; one may come twice."""
+    store = client.store
+    try:
+        for channel in store.router.every_channel():
+            cursor = b"0"
+            while True:
+                question = pack("SCAN", cursor, "MATCH", client.keys.pattern, "COUNT", _PAGE)
+                reply = channel.exchange(question)
+                if isinstance(reply, ReplyError):
+                    raise store_error(reply, store.address)
+                cursor, page = reply
+                for key in page:
+                    yield key.decode(errors="backslashreplace")
+                if cursor == b"0":
+                    break
+    except ConnectionLost as error:
+        # Not repeated: a check that was cut off is best begun again by whoever asked for it.
+        raise unavailable(store.address, 0, error) from error
+
+
+def _classify(client: Penstock, key: str, found: _Keys) -> None:
+    name = client.keys.identify(key)
+    if name is None:
+        found.unknown.append(key)
+        return
+    facts = client.store.run(checks.describe_key(key))
+    if facts.type == "none":
+        return
+    wanted = (QUEUE_KEY_TYPES if name.queue else KEY_TYPES)[name.kind]
+    if facts.type != wanted:
+        found.mistyped.append(key)
+        if name.kind != "memory":
+            found.broken.add(name.queue)
+    elif name.kind == "memory":
+        if facts.ttl_ms < 0:
+            found.lasting.append(key)
+    elif facts.ttl_ms >= 0:
+        found.expiring.append(key)
+    # Memories are many and say nothing about a queue.
+    if name.kind != "memory":
+        found.names.add(name)
+
+
+def _read_queue(
+    client: Penstock, keys: QueueKeys, holders: list[str], with_elements: bool
+) -> QueueSnapshot:
+    names = set(holders)
+    limit = _SMALL if with_elements else 0
+    while True:
+        snapshot = client.store.run(checks.read_queue(keys, sorted(names), limit))
+        if snapshot.members <= names:
+            break
+        names |= snapshot.members
+    if snapshot.waiting is None and with_elements:
+        return _read_large_queue(client, keys, sorted(names), snapshot)
+    return snapshot
+
+
+def _read_large_queue(
+    client: Penstock, keys: QueueKeys, names: list[str], counted: QueueSnapshot
+) -> QueueSnapshot:
+    unique = {key: open_unique(value) for key, value in _all(client, "HSCAN", keys.unique)}
+    entries = {entry for entry, _ in _all(client, "ZSCAN", keys.unique_tasks)}
+    counts = _all(client, "HSCAN", keys.failures)
+    failures = {digest.decode(): int(count) for digest, count in counts}
+    waiting = [e for e in _page(client, keys.ready) if e.key or e.digest in failures]
+    running = {}
+    for worker in names:
+        flat = client.store.call(keys.meta, "HGETALL", keys.running(worker))
+        if flat:
+            running[worker] = checks.held_processes(flat)
+    return replace(
+        counted,
+        waiting=tuple(waiting),
+        running=running,
+        unique=unique,
+        unique_tasks=frozenset(entries),
+        failures=failures,
+    )
+
+
+def _all(client: Penstock, command: str, key: str) -> list[tuple[bytes, bytes]]:
+    """A large hash or sorted set, read in pages."""
+    found: list[tuple[bytes, bytes]] = []
+    cursor = b"0"
+    while True:
+        cursor, flat = client.store.call(key, command, key, cursor, "COUNT", _PAGE)
+        found += checks.pairs(flat)
+        if cursor == b"0":
+            return found
+
+
+def _page(client: Penstock, key: str) -> Iterator[Element]:
+    """The elements of a list. From the back: while tasks come in there and leave at the front,
+    some are seen twice but none is passed over.
+    """
+    seen = 0
+    while True:
+        page = client.store.call(key, "LRANGE", key, seen, seen + _PAGE - 1)
+        for element in page:
+            yield open_element(element)
+        if not page:
+            return
+        seen += len(page)
+
+
+def _read_namespace(client: Penstock, lists: list[str]) -> dict[str, Any]:
+    keys, call = client.keys, client.store.call
+    listed = _all(client, "HSCAN", keys.queues)
+    registry = {name.decode(): incarnation.decode() for name, incarnation in listed}
+    work = {}
+    for worker in lists:
+        served = client.store.run(workers.list_work(keys, worker))
+        if served:
+            work[worker] = frozenset(served)
+    info = frozenset(worker.decode() for worker in call(keys.info, "HKEYS", keys.info))
+    # Last, so that a worker whose traces were seen is known unless it is gone by now.
+    seconds, _ = call(keys.workers, "TIME")
+    return {
+        "registry": registry,
+        "work": work,
+        "info": info,
+        "now_ms": int(seconds) * 1000,
+        "leases": _scores(client, keys.workers),
+        "condemned": _scores(client, keys.condemned),
+    }
+
+
+def _scores(client: Penstock, key: str) -> dict[str, int]:
+    flat = client.store.call(key, "ZRANGE", key, 0, -1, "WITHSCORES")
+    return {worker.decode(): int(score) for worker, score in checks.pairs(flat)}
+
+
+def _mend(client: Penstock, violation: Violation) -> None:
+    store, keys, subject = client.store, client.keys, violation.subject
+    match violation.kind:
+        case "holder_is_no_member" | "waiter_is_no_member" | "holder_is_unknown":
+            _leave(client, violation.queue, subject)
+        case "member_is_unknown":
+            _leave(client, violation.queue, subject)
+        case "trace_of_no_worker":
+            store.run(workers.forget_worker(keys, subject))
+        case "dead_worker_not_recovered":
+            fail_worker(store, keys, subject)
+        case "queue_not_registered":
+            store.run(queues.register_queue(keys, violation.queue, subject))
+        case "registered_queue_is_absent":
+            store.run(queues.unregister_queue(keys, violation.queue, subject))
+        case "failures_of_no_task":
+            _forget_failures(client, keys.queue(violation.queue), subject)
+        case "unique_key_of_no_task":
+            key = subject.encode("latin-1")[HOLDER_BYTES:]
+            _mend_unique_key(client, violation.queue, key, b"")
+        case "unique_key_not_indexed" | "index_of_no_unique_key":
+            entry = subject.encode("latin-1")
+            _mend_unique_key(client, violation.queue, entry[DIGEST_BYTES:], entry)
+        case "live_state_expires":
+            store.call(subject, "PERSIST", subject)
+        case "memory_stays":
+            store.call(subject, "PEXPIRE", subject, _MEMORY_MS)
+
+
+def _leave(client: Penstock, queue: str, worker: str) -> None:
+    keys = client.keys.queue(queue)
+    client.store.run_once(
+        lambda operation: queues.leave_queue(keys, operation, worker, is_lost=True)
+    )
+
+
+def _forget_failures(client: Penstock, keys: QueueKeys, digest: str) -> None:
+    count = client.store.call(keys.failures, "HGET", keys.failures, digest)
+    if count is not None:
+        client.store.run(checks.forget_failures(keys, digest, int(count)))
+
+
+def _mend_unique_key(client: Penstock, queue: str, key: bytes, entry: bytes) -> None:
+    mend = partial(checks.mend_unique_key, client.keys.queue(queue))
+    answer: bool | list[str] = []
+    while isinstance(answer, list):
+        answer = client.store.run(mend(answer, key, entry))

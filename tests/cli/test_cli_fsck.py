@@ -1,0 +1,72 @@
+"""`penstock fsck`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import redis
+
+    import penstock
+    from penstock.store.keys import QueueKeys
+    from tests.cli.conftest import CommandLine
+
+DIGEST = "0" * 40
+
+
+def test_a_sound_store_is_clean(cli: CommandLine, queue: penstock.Queue) -> None:
+    queue.enqueue_many([b"a", b"b"])
+
+    result = cli("fsck")
+
+    assert result.exit_code == 0
+    assert result.stdout == "1 queue, 2 tasks, 0 workers: 0 violations\n"
+    assert cli.json("fsck") == {
+        "is_clean": True,
+        "queues": 1,
+        "tasks": 2,
+        "workers": 0,
+        "violations": [],
+        "repaired": [],
+    }
+
+
+def test_what_is_wrong_is_listed_and_status_1(
+    cli: CommandLine, queue: penstock.Queue, redis_client: redis.Redis, keys: QueueKeys
+) -> None:
+    queue.enqueue(b"a")
+    redis_client.hset(keys.failures, DIGEST, 3)
+    redis_client.set(f"{keys.tag}:[red]\x1b[2J", "x")
+
+    shown = cli("fsck")
+    document = json.loads(cli("fsck", "--json").stdout)
+
+    assert shown.exit_code == 1
+    assert "repairable" in shown.stdout
+    assert "1 queue, 1 task, 0 workers: 2 violations" in shown.stdout
+    assert "[red]\\x1b[2J" in shown.stdout
+    assert "\x1b" not in shown.stdout
+    assert document["is_clean"] is False
+    assert {v["is_repairable"] for v in document["violations"]} == {True, False}
+
+
+def test_what_was_repaired_is_told_apart_from_what_is_left(
+    cli: CommandLine, queue: penstock.Queue, redis_client: redis.Redis, keys: QueueKeys
+) -> None:
+    queue.enqueue(b"a")
+    redis_client.hset(keys.failures, DIGEST, 3)
+    redis_client.set(f"{keys.tag}:nonsense", "x")
+
+    result = cli("fsck", "--repair")
+
+    assert result.exit_code == 1
+    states = [line.split()[0] for line in result.stdout.splitlines() if "I" in line]
+    assert states == ["repaired", "left"]
+    assert "1 violation, 1 repaired" in result.stdout
+    assert not redis_client.exists(keys.failures)
+
+    redis_client.delete(f"{keys.tag}:nonsense")
+    redis_client.hset(keys.failures, DIGEST, 3)
+
+    assert cli.json("fsck", "--repair")["is_clean"] is True

@@ -1,0 +1,114 @@
+"""`penstock worker list|show|fail`."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    import penstock
+    from tests.cli.conftest import CommandLine
+
+
+def test_no_workers_are_an_empty_list_and_a_hint(cli: CommandLine) -> None:
+    assert cli.json("worker", "list") == []
+    assert cli("worker", "list").stdout == "no workers; `penstock worker run` starts one\n"
+
+
+def test_workers_are_listed_with_their_lease_and_queues(
+    cli: CommandLine, ps: penstock.Penstock
+) -> None:
+    with ps.worker("w", lease_ms=60_000) as worker:
+        worker.start_work("mail")
+        worker.start_work("images")
+
+        row = cli("worker", "list").stdout.splitlines()[2]
+        (document,) = cli.json("worker", "list")
+
+        assert row.split()[:2] == [worker.id, "alive"]
+        assert str(os.getpid()) in row.split()
+        assert row.rstrip().endswith("images, mail")
+        assert document["id"] == worker.id
+        assert document["is_alive"] is True
+        assert 0 < document["lease_left_ms"] <= 60_000
+        assert document["about"]["pid"] == os.getpid()
+        assert document["queues"] == ["images", "mail"]
+
+
+def test_one_worker_is_shown_with_what_it_holds(
+    cli: CommandLine, ps: penstock.Penstock, queue: penstock.Queue
+) -> None:
+    queue.enqueue(b"a")
+    with ps.worker("w", about={"note": "\x1b[31m[red]"}) as worker:
+        worker.start_work("mail")
+        worker.start_task("mail")
+
+        shown = cli("worker", "show", worker.id).stdout
+        document = cli.json("worker", "show", worker.id)
+
+        lines = [line.split() for line in shown.splitlines()]
+        assert lines[0] == [worker.id]
+        assert ["state", "alive"] in lines
+        assert ["note", "\\x1b[31m[red]"] in lines
+        assert lines[-1] == ["mail", "1"]
+        assert document["held"] == {"mail": 1}
+
+
+def test_a_failed_worker_gives_its_tasks_back(
+    cli: CommandLine, ps: penstock.Penstock, queue: penstock.Queue
+) -> None:
+    queue.enqueue_many([b"a", b"b"])
+    with ps.worker("w") as worker:
+        worker.start_work("mail")
+        worker.start_task("mail")
+
+        result = cli("worker", "fail", worker.id)
+
+        assert result.exit_code == 0
+        assert result.stdout == f"failed '{worker.id}'; 1 task went back\n"
+        assert queue.page().tasks == [b"a", b"b"]
+        assert cli.json("worker", "list") == []
+
+
+def test_programs_learn_what_a_failed_worker_gave_back(
+    cli: CommandLine, ps: penstock.Penstock
+) -> None:
+    with ps.worker("w") as worker:
+        answer = cli.json("worker", "fail", worker.id)
+
+        assert answer == {"worker": worker.id, "returned": 0, "dead": 0}
+
+
+@pytest.mark.parametrize("command", ["show", "fail"])
+def test_a_worker_that_is_not_registered_is_an_error(
+    cli: CommandLine, namespace: str, command: str
+) -> None:
+    result = cli("worker", command, "nix")
+    document = cli("worker", command, "nix", "--json")
+
+    assert result.exit_code == document.exit_code == 1
+    assert result.stderr == (
+        f"penstock: no worker 'nix' is registered in namespace '{namespace}'; "
+        "`penstock worker list` shows those that are\n"
+    )
+    assert json.loads(document.stdout)["error"]["code"] == "worker_not_found"
+
+
+def test_a_module_that_cannot_be_imported_is_one_line(cli: CommandLine) -> None:
+    result = cli("worker", "run", "no_such_module_at_all", "-q", "mail")
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith(
+        "penstock: there is no module 'no_such_module_at_all' to import;"
+    )
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_heartbeat_slower_than_the_lease_is_a_mistake(cli: CommandLine) -> None:
+    result = cli("worker", "run", "app", "--lease-ms", "100", "--heartbeat-ms", "100")
+
+    assert result.exit_code == 2
+    assert "--heartbeat-ms must be less than --lease-ms" in result.stderr
