@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hiredis
 import psutil  # type: ignore[import-untyped]
 from bench.peers.adapters.stopwatch import RECORD_BYTES, redis_usage, request
 
@@ -33,6 +34,7 @@ START_TIMEOUT_S = 30.0
 STEP_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 3.0
 POLL_S = 0.01
+SHORTEST_CPU_S = 0.5
 
 
 class StepFailed(Exception):
@@ -182,34 +184,57 @@ class Worker:
 def drain(worker: Worker, jobs: int, timeout_s: float = STEP_TIMEOUT_S) -> dict[str, float | None]:
     """Wait until the worker has run `jobs`; its speed from the first to the last of them."""
     worker.wait_for(1, START_TIMEOUT_S)
+    looked_at = time.monotonic()
     first, cpu, redis = worker.count(), worker.cpu_s(), redis_usage(worker.server.port)
     worker.wait_for(jobs, timeout_s)
     last, cpu_after = worker.count(), worker.cpu_s()
-    redis_after = redis_usage(worker.server.port)
+    redis_after, watched_s = redis_usage(worker.server.port), time.monotonic() - looked_at
     started = [at for at, _ in worker.times()]
     seconds = (max(started) - min(started)) / 1e9
     # What ran before the first look is not in the CPU figures; nearly all of it must be.
     watched = last - first
     is_fair = watched >= jobs / 2
+    # The system counts CPU time in ticks of 10 ms.
+    is_long = watched_s >= SHORTEST_CPU_S
     return {
         "jobs": float(jobs),
         "seconds": seconds,
         "per_s": (len(started) - 1) / seconds if seconds else None,
-        "worker_us": (cpu_after - cpu) * 1e6 / watched if is_fair else None,
+        "worker_us": (cpu_after - cpu) * 1e6 / watched if is_fair and is_long else None,
         "redis_us": (redis_after["cpu_s"] - redis["cpu_s"]) * 1e6 / watched if is_fair else None,
     }
 
 
 def idle(worker: Worker, seconds: float) -> dict[str, float]:
     """Commands and CPU that a worker with nothing to do costs, per second."""
-    cpu, before, started_at = worker.cpu_s(), redis_usage(worker.server.port), time.monotonic()
-    time.sleep(seconds)
-    after, took_s = redis_usage(worker.server.port), time.monotonic() - started_at
+    cpu, started_at = worker.cpu_s(), time.monotonic()
+    sent, executed = watch_commands(worker.server.port, seconds)
+    took_s = time.monotonic() - started_at
     return {
-        # One of them is our own INFO.
-        "commands_per_s": (after["commands"] - before["commands"] - 1) / took_s,
+        "sent_per_s": sent / took_s,
+        "executed_per_s": executed / took_s,
         "worker_ms_per_s": (worker.cpu_s() - cpu) * 1e3 / took_s,
     }
+
+
+def watch_commands(port: int, seconds: float) -> tuple[int, int]:
+    """How many commands clients sent, and how many were executed, those inside scripts included."""
+    deadline = time.monotonic() + seconds
+    sent = executed = 0
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(hiredis.pack_command(("MONITOR",)))
+        reader = hiredis.Reader()
+        while (left_s := deadline - time.monotonic()) > 0:
+            connection.settimeout(left_s)
+            try:
+                reader.feed(connection.recv(65536))
+            except TimeoutError:
+                break
+            while (line := reader.gets()) is not False:
+                if line != b"OK":
+                    executed += 1
+                    sent += b" lua]" not in line.split(b'"', 1)[0]
+    return sent, executed
 
 
 def tree_cpu_s(pid: int) -> float:

@@ -38,7 +38,8 @@ FIGURES = (
     Figure("drain_redis_us", "redis us/task"),
     Figure("p50_ms", "p50 ms", digits=2),
     Figure("p99_ms", "p99 ms", digits=2),
-    Figure("idle_commands_per_s", "idle cmd/s", digits=1),
+    Figure("idle_sent_per_s", "idle cmd/s sent", digits=1),
+    Figure("idle_executed_per_s", "executed", digits=1),
     Figure("bytes_per_job", "bytes/job", is_producers=True),
 )
 
@@ -87,7 +88,10 @@ def markdown(report: Report) -> str:
         "In brackets: penstock / this system. For rates more than 1 means that penstock is faster; "
         "for times, commands and bytes less than 1 means that penstock needs less.",
         "`~` = no bulk call, 100 enqueues in flight; `none` = one by one only; "
-        "`″` = the same producer as above; `-` = not measured.",
+        "`″` = the same producer as above; `-` = not measured, or too short to count.",
+        "Drain rewards batching: penstock claims and finishes short tasks by the hundred, so a "
+        "killed worker may repeat as many; most peers acknowledge one by one.",
+        "Idle commands: those that clients sent, and all that Redis executed, inside scripts too.",
         "",
         ", ".join(f"{name} {value}" for name, value in report.machine.items()),
         "",
@@ -145,10 +149,13 @@ def _ratio(figure: Figure, outcome: Outcome, ours: Outcome | None) -> str:
     if ours is None or outcome.system.peer == OURS:
         return ""
     mine, theirs = ours.median(figure.key), outcome.median(figure.key)
-    if mine is None or not theirs:
+    if mine is None or theirs is None:
         return ""
+    if theirs == 0:
+        return " (∞)" if mine > 0 else " (1.00)"
     ratio = mine / theirs
-    return f" ({ratio:.1f})" if ratio >= 10 else f" ({ratio:.2f})"
+    digits = 1 if ratio >= 10 else 2 if ratio >= 0.1 else 3
+    return f" ({ratio:.{digits}f})"
 
 
 def _value(series: Series | None, digits: int, *, has_spread: bool = True) -> str:

@@ -59,7 +59,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="figures are medians over these")
     parser.add_argument("--jobs", type=int, help="jobs of every step, instead of each one's own")
     parser.add_argument("--samples", type=int, default=300, help="latency samples a round")
-    parser.add_argument("--minutes", type=float, default=25, help="no turn begins after these")
+    parser.add_argument("--minutes", type=float, default=22, help="no turn begins after these")
     parser.add_argument("--no-aof", action="store_true", help="Redis in memory alone")
     parser.add_argument("--redis", help="redis-server to use; the newest on the PATH by default")
     parser.add_argument("--folder", type=Path, default=default_folder(), help="where peers live")
@@ -246,7 +246,8 @@ class Turn:
             if self._is_first:
                 time.sleep(SETTLE_S)
                 quiet = harness.idle(worker, IDLE_S)
-                outcome.add("idle_commands_per_s", quiet["commands_per_s"])
+                outcome.add("idle_sent_per_s", quiet["sent_per_s"])
+                outcome.add("idle_executed_per_s", quiet["executed_per_s"])
                 outcome.add("idle_ms_per_s", quiet["worker_ms_per_s"])
 
     def _latency(self, worker: Worker, outcome: Outcome) -> None:

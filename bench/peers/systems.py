@@ -35,7 +35,7 @@ SYSTEMS = (
         "penstock",
         "penstock_.py",
         "1",
-        Jobs(8_000, 250_000, 60_000),
+        Jobs(12_000, 400_000, 350_000),
         "plain queue of bytes, worker run -c 1",
     ),
     System(
@@ -43,7 +43,7 @@ SYSTEMS = (
         "penstock",
         "penstock_.py",
         "50",
-        Jobs(8_000, 250_000, 60_000),
+        Jobs(12_000, 400_000, 350_000),
         "plain queue of bytes, worker run -c 50",
         has_own_producer=False,
         is_default=False,

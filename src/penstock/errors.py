@@ -142,3 +142,18 @@ class HandlerNotFound(PenstockError):
     """A worker was asked to serve a queue for which its module registers no handler."""
 
     code = "handler_not_found"
+
+
+# Shows and measurements.
+
+
+class DemoFailed(PenstockError):
+    """The demo could not be played to its end."""
+
+    code = "demo_failed"
+
+
+class BenchFailed(PenstockError):
+    """A figure could not be measured."""
+
+    code = "bench_failed"

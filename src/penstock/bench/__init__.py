@@ -1,0 +1,1 @@
+"""Penstock measured by itself, beside what Redis and Python can do at all."""

@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from penstock.bench.command import bench
 from penstock.cli.doctor import doctor
 from penstock.cli.enqueue import enqueue
 from penstock.cli.fsck import fsck
@@ -31,7 +32,7 @@ def program() -> None:
     """A reliable, atomic work queue on Redis."""
 
 
-for command in (demo, enqueue, queue, worker, server, doctor, fsck):
+for command in (demo, bench, enqueue, queue, worker, server, doctor, fsck):
     program.add_command(command)
 
 
