@@ -57,10 +57,17 @@ class Ground:
         return float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
 
     def data_bytes(self) -> int:
-        """Memory without what is in it only for a moment."""
-        info = self.info()
-        passing = ("mem_aof_buffer", "mem_clients_normal")
-        return int(info["used_memory"]) - sum(int(info.get(name, 0)) for name in passing)
+        """Memory of all keys of the namespace, as the server itself adds it up.
+
+        Not the memory in use: buffers that come and go are larger than what is to be measured.
+        """
+        cursor, keys = b"", set[bytes]()
+        while cursor != b"0":
+            question = ("SCAN", cursor or b"0", "MATCH", f"{{{self.namespace}*", "COUNT", 1000)
+            cursor, page = self.connection.request(*question)
+            keys.update(page)
+        sizes = (self.connection.request("MEMORY", "USAGE", key, "SAMPLES", 0) for key in keys)
+        return sum(size or 0 for size in sizes)
 
     def commands_sent(self) -> int:
         """By all clients since the server started, this question included."""
