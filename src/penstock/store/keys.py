@@ -41,7 +41,8 @@ OWNED_KINDS = frozenset({"work", "running", "memory"})
 """One key for each worker or lane, whose name comes last."""
 
 _KEY = re.compile(
-    r"\{(?P<namespace>[^:{}]+)(?::(?P<queue>[^:{}]+))?\}:(?P<kind>\w+)(?::(?P<owner>.+))?", re.DOTALL
+    r"\{(?P<namespace>[^:{}]+)(?::(?P<queue>[^:{}]+))?\}:(?P<kind>\w+)(?::(?P<owner>.+))?",
+    re.DOTALL,
 )
 
 

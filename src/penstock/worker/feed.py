@@ -35,7 +35,7 @@ class Executor(Protocol):
     """Where handlers run; see penstock.executors."""
 
     slots: int
-    last_done_at: float
+    moved_at: float
 
     @property
     def waiting(self) -> int: ...
@@ -130,6 +130,11 @@ class Feed:
         self._must_look = True
         self._signal.set()
 
+    def report(self) -> None:
+        """Report what is done, if it was held back to go with tasks that now take longer."""
+        if self._outcomes:
+            self._signal.set()
+
     def cancel(self, task: bytes | None = None) -> None:
         """Tell the handlers of a task, or of all tasks, that the result is of no use any more."""
         for context in self.held.values():
@@ -159,7 +164,7 @@ class Feed:
     def is_stalled(self) -> bool:
         """Tasks wait behind one that takes long."""
         executor = self.executor
-        return executor.waiting > 0 and perf_counter() - executor.last_done_at > TOO_LONG_S
+        return executor.waiting > 0 and perf_counter() - executor.moved_at > TOO_LONG_S
 
     def stalled(self) -> None:
         self._prefetch.stalled()
@@ -243,7 +248,7 @@ class Feed:
             await self.give_back(contexts)
             return
         self.executor.submit(contexts)
-        if self.executor.waiting:
+        if self.executor.waiting or self._outcomes:
             self._on_waiting()
         self._is_waiting = len(contexts) < limit
         if limit and not self._is_waiting:

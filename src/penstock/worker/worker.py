@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.client._async.client import AsyncPenstock
-from penstock.errors import InvalidArgument, LeaseLost
+from penstock.errors import InvalidArgument, LeaseLost, StoreUnavailable
 from penstock.executors.coroutines import CoroutineExecutor
 from penstock.executors.threads import ThreadExecutor
 from penstock.model.workers import HEARTBEAT_MS, LEASE_MS
@@ -114,18 +114,25 @@ class Worker:
     async def _keep_living(self) -> None:
         await self._client.open()
         while not self._stops:
-            await self._live()
+            try:
+                await self._live()
+            except StoreUnavailable as error:
+                # Away for so long that nothing of before counts any more: begin anew.
+                log.error("the store is away, starting again error=%s", error)
 
     async def _end(self, living: asyncio.Task[None]) -> None:
         """See to it that the worker ends even if the store does not answer.
 
         Its lease ends by itself then, and a peer gives its tasks back.
         """
-        deadline = asyncio.get_running_loop().time() + self._grace_s + _LEAVE_S
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + self._grace_s + _LEAVE_S
+        is_urgent = False
         while not living.done():
-            left_s = deadline - asyncio.get_running_loop().time()
-            if self._stops > 1:
-                left_s = min(left_s, _LEAVE_S)
+            if self._stops > 1 and not is_urgent:
+                is_urgent = True
+                deadline = min(deadline, clock() + _LEAVE_S)
+            left_s = deadline - clock()
             if left_s <= 0:
                 log.error("left without a word, the store does not answer id=%s", self.id)
                 self._is_abandoned = True
@@ -250,12 +257,21 @@ class Worker:
             self._giving_back = asyncio.create_task(self._give_back_waiting())
         elif self._threads.waiting or self._coroutines.waiting:
             self._watch()
+        self._report()
 
     async def _give_back_waiting(self) -> None:
         recalled = {*self._threads.recall(), *self._coroutines.recall()}
+        self._report()
         for feed in self._feeds:
             mine = [context for context in recalled if context.origin is feed]
             await feed.give_back(mine)
+
+    def _report(self) -> None:
+        """Outcomes are held back while tasks wait whose outcomes could go with them. Called after
+        looking whether any still wait, so that none is held back for ever.
+        """
+        for feed in self._feeds:
+            feed.report()
 
     def _load(self, executor: Executor | None = None) -> int:
         """Tasks held and not done: all of them, or those of one executor."""

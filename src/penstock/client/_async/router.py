@@ -33,14 +33,14 @@ class AsyncRouter:
         self._timeout_s = timeout_s
         self._greeting = greeting(address)
         self._channels: dict[Endpoint, AsyncChannel] = {}
+        self._first = self._channel(address.endpoints[0])
 
     async def exchange(self, key: str, packed: bytes) -> Any:
         """Send one command to where `key` lives."""
-        channel = await self.channel_for(key)
-        return await channel.exchange(packed)
+        return await self._first.exchange(packed)
 
     async def channel_for(self, key: str) -> AsyncChannel:
-        return self._channel(self.address.endpoints[0])
+        return self._first
 
     async def every_channel(self) -> Iterable[AsyncChannel]:
         """One channel per server that holds keys."""
@@ -66,6 +66,10 @@ class AsyncSentinelRouter(AsyncRouter):
     """The master that a Sentinel names, asked again whenever the connection was lost."""
 
     _master: Endpoint | None = None
+
+    async def exchange(self, key: str, packed: bytes) -> Any:
+        channel = await self.channel_for(key)
+        return await channel.exchange(packed)
 
     async def channel_for(self, key: str) -> AsyncChannel:
         # A copy, because other threads forget the master at any time.

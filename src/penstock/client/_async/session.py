@@ -79,7 +79,9 @@ class AsyncWorkerSession:
         keys = self._keys.queue(queue)  # refuses a bad name before anything is written
         await self._store.run(workers.start_work(self._keys, self.id, queue))
         await self._client.queue(queue)._in_queue(
-            lambda incarnation: self._store.run(queues.join_queue(keys, self.id, incarnation))
+            lambda incarnation: self._store.run_once(
+                lambda operation: queues.join_queue(keys, operation, self.id, incarnation)
+            )
         )
         try:
             # A worker failed between the two steps above is a member that nobody will ever take off
@@ -93,7 +95,9 @@ class AsyncWorkerSession:
     async def stop_work(self, queue: str) -> None:
         """Cease to serve a queue. Tasks of it still held go back to the front."""
         await self._leave(queue, is_lost=False)
-        await self._store.run(workers.stop_work(self._keys, self.id, queue))
+        await self._store.run_once(
+            lambda operation: workers.stop_work(self._keys, operation, self.id, queue)
+        )
         self._queues.discard(queue)
 
     async def start_task(self, queue: str) -> AsyncProcess | None:

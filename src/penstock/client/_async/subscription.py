@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.client._async.transport import AsyncListener, pause
 from penstock.client.retry import Patience
-from penstock.client.wire import ConnectionLost, ReplyError, pack, store_error
+from penstock.client.wire import ConnectionLost, ReplyError, is_passing, pack, store_error
 from penstock.store.script import CLUSTER
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class AsyncSubscription:
             if answer is None:
                 raise ConnectionLost("the server does not confirm the subscription")
             if isinstance(answer, ReplyError):
-                if str(answer).startswith("MOVED"):
+                if str(answer).startswith("MOVED") or is_passing(answer):
                     raise ConnectionLost(str(answer))
                 raise store_error(answer, self._store.address)
 

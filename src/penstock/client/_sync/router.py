@@ -35,14 +35,14 @@ class Router:
         self._timeout_s = timeout_s
         self._greeting = greeting(address)
         self._channels: dict[Endpoint, Channel] = {}
+        self._first = self._channel(address.endpoints[0])
 
     def exchange(self, key: str, packed: bytes) -> Any:
         """Send one command to where `key` lives."""
-        channel = self.channel_for(key)
-        return channel.exchange(packed)
+        return self._first.exchange(packed)
 
     def channel_for(self, key: str) -> Channel:
-        return self._channel(self.address.endpoints[0])
+        return self._first
 
     def every_channel(self) -> Iterable[Channel]:
         """One channel per server that holds keys."""
@@ -68,6 +68,10 @@ class SentinelRouter(Router):
     """The master that a Sentinel names, asked again whenever the connection was lost."""
 
     _master: Endpoint | None = None
+
+    def exchange(self, key: str, packed: bytes) -> Any:
+        channel = self.channel_for(key)
+        return channel.exchange(packed)
 
     def channel_for(self, key: str) -> Channel:
         # A copy, because other threads forget the master at any time.

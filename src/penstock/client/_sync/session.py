@@ -81,7 +81,9 @@ class WorkerSession:
         keys = self._keys.queue(queue)  # refuses a bad name before anything is written
         self._store.run(workers.start_work(self._keys, self.id, queue))
         self._client.queue(queue)._in_queue(
-            lambda incarnation: self._store.run(queues.join_queue(keys, self.id, incarnation))
+            lambda incarnation: self._store.run_once(
+                lambda operation: queues.join_queue(keys, operation, self.id, incarnation)
+            )
         )
         try:
             # A worker failed between the two steps above is a member that nobody will ever take off
@@ -95,7 +97,9 @@ class WorkerSession:
     def stop_work(self, queue: str) -> None:
         """Cease to serve a queue. Tasks of it still held go back to the front."""
         self._leave(queue, is_lost=False)
-        self._store.run(workers.stop_work(self._keys, self.id, queue))
+        self._store.run_once(
+            lambda operation: workers.stop_work(self._keys, operation, self.id, queue)
+        )
         self._queues.discard(queue)
 
     def start_task(self, queue: str) -> Process | None:

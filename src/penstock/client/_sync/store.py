@@ -16,6 +16,7 @@ from penstock.client.wire import (
     check_store,
     is_passing,
     pack,
+    pack_parts,
     parse_info,
     store_error,
     unavailable,
@@ -50,6 +51,7 @@ class Store:
         self.address = address
         self.router = router(address, timeout_s)
         self.retry_for_s = retry_for_s
+        self._repeat_for_s = min(REPEATABLE_S if retry_for_s is None else retry_for_s, REPEATABLE_S)
         self._lanes = Lanes()
         self._dialect = dialect
         self._digests: dict[Script, str] = {}
@@ -80,8 +82,7 @@ class Store:
         """
         lane = self._lanes.take()
         command = build(Operation(lane.name, lane.number))
-        retry_for_s = REPEATABLE_S if self.retry_for_s is None else self.retry_for_s
-        reply = self._send(command, min(retry_for_s, REPEATABLE_S))
+        reply = self._send(command, self._repeat_for_s)
         self._lanes.give_back(lane)
         return command.decode(reply)
 
@@ -95,7 +96,7 @@ class Store:
     def _send(self, command: Command[R], retry_for_s: float | None) -> list[Any]:
         script, keys, args, _ = command
         digest = self._digests.get(script) or self._learn(script)
-        packed = pack("EVALSHA", digest, len(keys), *keys, *args)
+        packed = pack_parts(("EVALSHA", digest, len(keys), *keys, *args))
         try:
             reply = self.router.exchange(keys[0], packed)
             if type(reply) is list:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.client._sync.transport import Listener, pause
 from penstock.client.retry import Patience
-from penstock.client.wire import ConnectionLost, ReplyError, pack, store_error
+from penstock.client.wire import ConnectionLost, ReplyError, is_passing, pack, store_error
 from penstock.store.script import CLUSTER
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Subscription:
             if answer is None:
                 raise ConnectionLost("the server does not confirm the subscription")
             if isinstance(answer, ReplyError):
-                if str(answer).startswith("MOVED"):
+                if str(answer).startswith("MOVED") or is_passing(answer):
                     raise ConnectionLost(str(answer))
                 raise store_error(answer, self._store.address)
 

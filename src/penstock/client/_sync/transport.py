@@ -53,7 +53,8 @@ class Channel:
             connection = self.connect()
         try:
             connection.send(packed)
-            for _ in range(replies):
+            reply = connection.receive()
+            for _ in range(replies - 1):
                 reply = connection.receive()
         except BaseException as error:
             connection.close()

@@ -116,6 +116,7 @@ def stop_tasks(
             keys.running(worker),
             keys.meta,
             keys.idle,
+            keys.unique,
         ),
         (operation.number, side, keys.work, keys.wake, *sorted(set(processes), reverse=True)),
         decode,

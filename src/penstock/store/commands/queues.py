@@ -33,10 +33,15 @@ UNREGISTER_QUEUE = load("unregister_queue")
 LIST_QUEUES = load("list_queues")
 
 
-def join_queue(keys: QueueKeys, worker: str, incarnation: str = "") -> Command[bool]:
+def join_queue(
+    keys: QueueKeys, operation: Operation, worker: str, incarnation: str = ""
+) -> Command[bool]:
     """Let a worker start tasks; False if the queue must be registered first."""
     return Command(
-        JOIN_QUEUE, (keys.meta, keys.members), (worker, incarnation), _exists(JOIN_QUEUE)
+        JOIN_QUEUE,
+        (keys.memory(operation.lane), keys.meta, keys.members),
+        (operation.number, worker, incarnation),
+        _exists(JOIN_QUEUE),
     )
 
 

@@ -123,12 +123,16 @@ def retry_dead_tasks(keys: QueueKeys, operation: Operation, limit: int) -> Comma
     )
 
 
-def page_tasks(tasks_key: str, offset: int, limit: int) -> Command[Page]:
-    """Read tasks of `keys.ready` or `keys.dead`, oldest first."""
+def page_tasks(tasks_key: str, offset: int, limit: int, are_elements: bool = True) -> Command[Page]:
+    """Read tasks of `keys.ready` or `keys.dead`, oldest first. What is dead is no element any more
+    but the task as it was put in, whatever it begins with.
+    """
 
     def decode(reply: list[Any]) -> Page:
         if reply[0] == b"ok":
-            return Page([task_of(element) for element in reply[2:]], int(reply[1]))
+            found: list[bytes] = reply[2:]
+            tasks = [task_of(element) for element in found] if are_elements else found
+            return Page(tasks, int(reply[1]))
         raise unexpected(PAGE_TASKS, reply)
 
     return Command(PAGE_TASKS, (tasks_key,), (offset, limit), decode)

@@ -75,14 +75,19 @@ def start_work(keys: NamespaceKeys, worker: str, queue: str) -> Command[None]:
     return Command(START_WORK, (keys.workers, keys.work(worker)), (worker, queue), decode)
 
 
-def stop_work(keys: NamespaceKeys, worker: str, queue: str) -> Command[None]:
+def stop_work(keys: NamespaceKeys, operation: Operation, worker: str, queue: str) -> Command[None]:
     """Take a queue off the worker's list, after it has left the queue."""
 
     def decode(reply: list[Any]) -> None:
         if reply[0] != b"ok":
             raise unexpected(STOP_WORK, reply)
 
-    return Command(STOP_WORK, (keys.work(worker),), (queue,), decode)
+    return Command(
+        STOP_WORK,
+        (keys.memory(operation.lane), keys.work(worker)),
+        (operation.number, queue),
+        decode,
+    )
 
 
 def fail_worker(keys: NamespaceKeys, worker: str, retry_ms: int) -> Command[list[str] | None]:
@@ -92,7 +97,7 @@ def fail_worker(keys: NamespaceKeys, worker: str, retry_ms: int) -> Command[list
 
     def decode(reply: list[Any]) -> list[str] | None:
         if reply[0] == b"ok":
-            return [queue.decode() for queue in reply[1:]]
+            return sorted(queue.decode() for queue in reply[1:])
         if reply[0] == b"absent":
             return None
         raise unexpected(FAIL_WORKER, reply)
@@ -106,14 +111,19 @@ def fail_worker(keys: NamespaceKeys, worker: str, retry_ms: int) -> Command[list
 
 
 def forget_worker(keys: NamespaceKeys, worker: str) -> Command[bool]:
-    """Remove the last traces of a failed worker; False if it was never failed."""
+    """Remove the last traces of a failed worker; False if it is still registered."""
 
     def decode(reply: list[Any]) -> bool:
         if reply[0] in (b"ok", b"alive"):
             return bool(reply[0] == b"ok")
         raise unexpected(FORGET_WORKER, reply)
 
-    return Command(FORGET_WORKER, (keys.condemned, keys.work(worker), keys.info), (worker,), decode)
+    return Command(
+        FORGET_WORKER,
+        (keys.workers, keys.condemned, keys.work(worker), keys.info),
+        (worker,),
+        decode,
+    )
 
 
 def list_workers(

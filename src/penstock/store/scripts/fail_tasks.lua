@@ -41,7 +41,7 @@ local failed, held, refused = {}, {}, {}
 for index = 1, #processes do
   if elements[index] then
     failed[#failed + 1] = processes[index]
-    held[#held + 1] = elements[index]
+    held[#held + 1] = returned_element(elements[index], unique)
   else
     refused[#refused + 1] = processes[index]
   end

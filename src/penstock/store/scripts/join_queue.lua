@@ -2,21 +2,29 @@
 --
 -- The worker has put the queue on its own list before, so that whoever fails the worker comes by here,
 -- and it asks for its lease once more afterwards, so that a worker failed in between starts nothing.
+-- It has a number, or a copy that arrives late would make a member of a worker that was failed since, and another
+-- late copy could then start tasks for it, which nobody would ever give back.
 --
--- KEYS[1] meta         hash    settings and counters of the queue
--- KEYS[2] members      set     workers that have started work on this queue
--- ARGV[1] worker       string
--- ARGV[2] incarnation  string  made for a queue that does not exist yet, or empty
+-- KEYS[1] memory       string  last operation of this lane
+-- KEYS[2] meta         hash    settings and counters of the queue
+-- KEYS[3] members      set     workers that have started work on this queue
+-- ARGV[1] operation    int     number of this operation in its lane
+-- ARGV[2] worker       string
+-- ARGV[3] incarnation  string  made for a queue that does not exist yet, or empty
 --
 -- Returns {'ok'}
 --         {'no_queue'}   register the queue, then send again with an incarnation
--- include clock queue
-local meta, members = unpack(KEYS)
-local worker, incarnation = unpack(ARGV)
+-- include clock memory queue
+local memory, meta, members = unpack(KEYS)
+local operation, worker, incarnation = unpack(ARGV)
+
+local done = recall(memory, operation)
+if done then return done end
 
 redis.call('SCARD', members)
-if redis.call('HEXISTS', meta, 'incarnation') == 0 and incarnation == '' then return {'no_queue'} end
-redis.call('SREM', members, worker) -- a removal first, so that a full store can be worked off
+local is_absent = redis.call('HEXISTS', meta, 'incarnation') == 0
+allow_when_full(memory)
+if is_absent and incarnation == '' then return remember(memory, operation, {'no_queue'}) end
 ensure_queue(meta, incarnation)
 redis.call('SADD', members, worker)
-return {'ok'}
+return remember(memory, operation, {'ok'})

@@ -44,6 +44,7 @@ table.sort(processes, function(a, b)
   return a > b
 end)
 local elements = get_fields(running, processes)
+for index = 1, #elements do elements[index] = returned_element(elements[index], unique) end
 
 local function oldest_first(newest_first)
   local turned = {}

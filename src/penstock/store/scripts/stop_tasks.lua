@@ -7,6 +7,7 @@
 -- KEYS[3] running       hash    process id -> task, of this worker
 -- KEYS[4] meta          hash    settings and counters of the queue
 -- KEYS[5] idle          set     workers that wait for a wake-up
+-- KEYS[6] unique        hash    key -> holder and task, of every unique task not yet gone
 -- ARGV[1] operation     int     number of this operation in its lane
 -- ARGV[2] side          string  'front' or 'back'
 -- ARGV[3] work          string  channel of the `work` event
@@ -14,8 +15,8 @@
 -- ARGV[5] processes...  int     1 to 10000 process ids, in falling order
 --
 -- Returns {'ok', refused...}   the process ids not held any more
--- include channels memory chunks wake
-local memory, ready, running, meta, idle = unpack(KEYS)
+-- include channels memory chunks wake element
+local memory, ready, running, meta, idle, unique = unpack(KEYS)
 local operation, side, work, wake = unpack(ARGV, 1, 4)
 
 local done = recall(memory, operation)
@@ -25,6 +26,7 @@ local processes = {}
 for index = 5, #ARGV do processes[#processes + 1] = ARGV[index] end
 redis.call('LLEN', ready)
 redis.call('SCARD', idle)
+redis.call('HLEN', unique)
 local exists = redis.call('HEXISTS', meta, 'incarnation') == 1
 local elements = get_fields(running, processes)
 
@@ -32,7 +34,7 @@ local stopped, returned, reply = {}, {}, {'ok'}
 for index = 1, #processes do
   if elements[index] then
     stopped[#stopped + 1] = processes[index]
-    returned[#returned + 1] = elements[index]
+    returned[#returned + 1] = returned_element(elements[index], unique)
   else
     reply[#reply + 1] = processes[index]
   end

@@ -1,8 +1,22 @@
 -- Take a queue off a worker's list, after the worker has left the queue: the worker's half of `stop work`.
 --
--- KEYS[1] work   set     queues that this worker serves
--- ARGV[1] queue  string
+-- It has a number, or a copy that arrives late, when the worker serves the queue again, would hide from recovery what
+-- the worker holds there.
+--
+-- KEYS[1] memory     string  last operation of this lane
+-- KEYS[2] work       set     queues that this worker serves
+-- ARGV[1] operation  int     number of this operation in its lane
+-- ARGV[2] queue      string
 --
 -- Returns {'ok'}
-redis.call('SREM', KEYS[1], ARGV[1])
-return {'ok'}
+-- include memory
+local memory, work = unpack(KEYS)
+local operation, queue = unpack(ARGV)
+
+local done = recall(memory, operation)
+if done then return done end
+
+redis.call('SCARD', work)
+allow_when_full(memory)
+redis.call('SREM', work, queue)
+return remember(memory, operation, {'ok'})

@@ -31,6 +31,13 @@ local function make_claim(claim, limit, max_held)
   allow_when_full(claim.memory)
   local first, elements = start_elements(
     claim.ready, claim.running, claim.meta, claim.failures, math.min(limit, room))
+  if #elements == 0 then
+    -- What is next must not run beside what this worker holds. Others may start it; this worker comes again
+    -- when it has finished that, and until then is not woken in vain.
+    redis.call('SREM', claim.idle, claim.worker)
+    wake_workers(claim.idle, claim.wake, 1)
+    return {'empty'}
+  end
   -- Whoever got less than it asked for waits, also when more is there that is handed out one by one.
   if claim.wait and #elements < limit then redis.call('SADD', claim.idle, claim.worker) end
   local left = redis.call('LLEN', claim.ready)

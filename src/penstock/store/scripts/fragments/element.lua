@@ -34,3 +34,11 @@ local function plain_element(task)
   if string.sub(task, 1, #TAG) ~= TAG then return task end
   return TAG .. struct.pack('>I2', 0) .. task
 end
+
+-- A delete frees the keys of running tasks too. One that is given back afterwards is not unique any more;
+-- with a key that is not its own, cancel_tasks would not find it.
+local function returned_element(element, unique)
+  local task, key, holder = open_element(element)
+  if key and holder_of(unique, key) ~= holder then return plain_element(task) end
+  return element
+end

@@ -1,0 +1,148 @@
+"""What `penstock fsck` reads and mends."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.codec.elements import open_element, open_unique
+from penstock.model.invariants import Element, QueueSnapshot
+from penstock.model.queues import DEFAULT_MAX_FAILURES, Counters
+from penstock.store.command import Command, unexpected
+from penstock.store.script import load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.store.keys import QueueKeys
+
+DESCRIBE_KEY = load("describe_key")
+READ_QUEUE = load("read_queue")
+MEND_UNIQUE_KEY = load("mend_unique_key")
+FORGET_FAILURES = load("forget_failures")
+
+
+class KeyFacts(NamedTuple):
+    """What the server says about a key."""
+
+    type: str
+    """none if there is no such key"""
+    ttl_ms: int
+    """-1: it stays for ever"""
+
+
+def describe_key(key: str) -> Command[KeyFacts]:
+    """The type of a key, and how long it will live."""
+
+    def decode(reply: list[Any]) -> KeyFacts:
+        if reply[0] == b"ok":
+            return KeyFacts(reply[1].decode(), int(reply[2]))
+        raise unexpected(DESCRIBE_KEY, reply)
+
+    return Command(DESCRIBE_KEY, (key,), (), decode)
+
+
+def read_queue(keys: QueueKeys, workers: Sequence[str], limit: int) -> Command[QueueSnapshot]:
+    """Everything in a queue and in the hands of `workers`, at one instant. If that is more than
+    `limit` entries, it is only counted, and `waiting` is None.
+    """
+
+    def decode(reply: list[Any]) -> QueueSnapshot:
+        if reply[0] in (b"ok", b"counted"):
+            return queue_snapshot(keys.queue, workers, reply)
+        raise unexpected(READ_QUEUE, reply)
+
+    return Command(
+        READ_QUEUE,
+        (
+            keys.meta,
+            keys.ready,
+            keys.dead,
+            keys.members,
+            keys.idle,
+            keys.failures,
+            keys.unique,
+            keys.unique_tasks,
+            *map(keys.running, workers),
+        ),
+        (limit,),
+        decode,
+    )
+
+
+def mend_unique_key(
+    keys: QueueKeys, members: Sequence[str], unique_key: bytes, entry: bytes
+) -> Command[bool | list[str]]:
+    """Free a unique key if its task is gone. If `members` are not the members, the answer is who
+    they are now.
+    """
+
+    def decode(reply: list[Any]) -> bool | list[str]:
+        if reply[0] == b"ok":
+            return bool(reply[1])
+        if reply[0] == b"changed":
+            return [worker.decode() for worker in reply[1:]]
+        raise unexpected(MEND_UNIQUE_KEY, reply)
+
+    return Command(
+        MEND_UNIQUE_KEY,
+        (keys.ready, keys.members, keys.unique, keys.unique_tasks, *map(keys.running, members)),
+        (unique_key, entry, *members),
+        decode,
+    )
+
+
+def forget_failures(keys: QueueKeys, digest: str, count: int) -> Command[bool]:
+    """Forget the failures of a task that is gone."""
+
+    def decode(reply: list[Any]) -> bool:
+        if reply[0] == b"ok":
+            return bool(reply[1])
+        raise unexpected(FORGET_FAILURES, reply)
+
+    return Command(FORGET_FAILURES, (keys.failures,), (digest, count), decode)
+
+
+def queue_snapshot(queue: str, workers: Sequence[str], reply: list[Any]) -> QueueSnapshot:
+    """A reply of `read_queue`, opened."""
+    word, meta, ready, dead, members, idle, failures, unique, unique_tasks, *running = reply
+    settings = {field.decode(): value for field, value in pairs(meta)}
+    head = QueueSnapshot(
+        name=queue,
+        incarnation=settings.get("incarnation", b"").decode(),
+        process=int(settings.get("process", 0)),
+        is_paused="paused" in settings,
+        max_length=int(settings["max_length"]) if "max_length" in settings else None,
+        max_failures=int(settings.get("max_failures", DEFAULT_MAX_FAILURES)),
+        counters=Counters(**{n: int(settings.get(n, 0)) for n in Counters.__dataclass_fields__}),
+        members=frozenset(worker.decode() for worker in members),
+        idle=frozenset(worker.decode() for worker in idle),
+    )
+    if word == b"counted":
+        return replace(head, ready=ready, dead=dead, held=sum(running))
+    return replace(
+        head,
+        ready=len(ready),
+        dead=len(dead),
+        held=sum(len(held) // 2 for held in running),
+        waiting=tuple(open_element(element) for element in reversed(ready)),
+        buried=tuple(reversed(dead)),
+        running={
+            worker: held_processes(held)
+            for worker, held in zip(workers, running, strict=True)
+            if held
+        },
+        failures={digest.decode(): int(count) for digest, count in pairs(failures)},
+        unique={key: open_unique(value) for key, value in pairs(unique)},
+        unique_tasks=frozenset(unique_tasks),
+    )
+
+
+def held_processes(flat: list[bytes]) -> dict[int, Element]:
+    """The processes of one worker."""
+    return {int(process): open_element(element) for process, element in pairs(flat)}
+
+
+def pairs(flat: list[bytes]) -> list[tuple[bytes, bytes]]:
+    """A hash as the server sends it."""
+    return list(zip(flat[::2], flat[1::2], strict=True))

@@ -1,0 +1,90 @@
+"""What the tests of the protocol share. They run on every kind of store."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+
+import penstock
+from penstock.client._sync.subscription import Subscription
+from penstock.store.command import Operation
+from penstock.store.keys import NamespaceKeys
+from tests.stored import Stored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.servers import RedisCluster, RedisServer
+
+_LAST_WORD = b"the last word"
+
+
+class Ear:
+    """Hears what is said on one channel."""
+
+    def __init__(self, client: penstock.Penstock, channel: str) -> None:
+        self._store = client.store
+        self._channel = channel
+        self._subscription = Subscription(client.store, channel, [channel])
+        assert self._subscription.receive() == ("", b"")
+
+    def hear_the_rest(self) -> list[bytes]:
+        """Everything said since, without a wait: what is published last is heard last."""
+        is_sharded = self._store.dialect.channels == "sharded_channels"
+        publish = "SPUBLISH" if is_sharded else "PUBLISH"
+        self._store.call(self._channel, publish, self._channel, _LAST_WORD)
+        heard: list[bytes] = []
+        while (message := self._subscription.receive()) is not None:
+            if message[1] == _LAST_WORD:
+                return heard
+            heard.append(message[1])
+        raise AssertionError("the last word was not heard")
+
+    def close(self) -> None:
+        self._subscription.close()
+
+
+@pytest.fixture
+def ps(any_store: RedisServer | RedisCluster, namespace: str) -> Iterator[penstock.Penstock]:
+    with penstock.connect(any_store.url, namespace=namespace) as client:
+        yield client
+
+
+@pytest.fixture
+def names(namespace: str) -> NamespaceKeys:
+    return NamespaceKeys(namespace)
+
+
+@pytest.fixture
+def stored(any_store: RedisServer | RedisCluster, namespace: str) -> Stored:
+    return Stored(any_store, namespace)
+
+
+@pytest.fixture
+def worker(ps: penstock.Penstock) -> Iterator[penstock.WorkerSession]:
+    """A worker that serves the queue; its lease outlasts any test."""
+    with ps.worker("ant", lease_ms=60_000) as session:
+        session.start_work("mail")
+        yield session
+
+
+@pytest.fixture
+def operations() -> Iterator[Operation]:
+    """Numbered requests of one lane."""
+    return (Operation("lane", number) for number in count(1))
+
+
+@pytest.fixture
+def listen(ps: penstock.Penstock) -> Iterator[Callable[[str], Ear]]:
+    """Subscribe to a channel, from now on."""
+    ears: list[Ear] = []
+
+    def begin(channel: str) -> Ear:
+        ears.append(Ear(ps, channel))
+        return ears[-1]
+
+    yield begin
+    for ear in ears:
+        ear.close()

@@ -1,0 +1,67 @@
+"""What a namespace holds, read back with a plain client."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.servers import RedisCluster, RedisServer
+
+Value = bytes | list[bytes] | set[bytes] | dict[bytes, bytes] | dict[bytes, float]
+
+
+class Stored:
+    """Every key of one namespace, on a server of its own or on a cluster."""
+
+    def __init__(self, store: RedisServer | RedisCluster, namespace: str) -> None:
+        servers = store.nodes if isinstance(store, RedisCluster) else [store]
+        self._clients: list[Any] = [server.client for server in servers]
+        self._pattern = f"{{{namespace}*"
+
+    def everything(self) -> dict[str, Value]:
+        """Key -> value."""
+        return {
+            key.decode(): _value(client, key)
+            for client in self._clients
+            for key in client.scan_iter(self._pattern, count=10_000)
+        }
+
+    def types(self) -> dict[str, str]:
+        """Key -> its type."""
+        return {
+            key.decode(): client.type(key).decode()
+            for client in self._clients
+            for key in client.scan_iter(self._pattern, count=10_000)
+        }
+
+    def __getitem__(self, key: str) -> Value:
+        return self.everything()[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.everything()
+
+    def hash(self, key: str) -> dict[bytes, bytes]:
+        """A hash that is there; KeyError if it is not."""
+        value = self[key]
+        assert isinstance(value, dict)
+        return {field: entry for field, entry in value.items() if isinstance(entry, bytes)}
+
+
+def part_of(key: str) -> str:
+    """What the headers of the scripts call a key: `{ns:queue}:running:w1` is `running`."""
+    return key.split("}:")[1].split(":", maxsplit=1)[0]
+
+
+def _value(client: Any, key: bytes) -> Value:
+    value: Value
+    match client.type(key):
+        case b"string":
+            value = client.get(key)
+        case b"list":
+            value = client.lrange(key, 0, -1)
+        case b"hash":
+            value = client.hgetall(key)
+        case b"set":
+            value = client.smembers(key)
+        case _:
+            value = dict(client.zrange(key, 0, -1, withscores=True))
+    return value
