@@ -170,6 +170,9 @@ class Worker:
         finally:
             for feed in self._feeds:
                 feed.close()
+            if self._giving_back is not None:
+                tasks.append(self._giving_back)
+                self._giving_back = None
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -223,8 +226,8 @@ class Worker:
         """
         while not condition():
             await self._change(tasks)
-            for task in tasks:
-                if task.done():
+            for task in (*tasks, self._giving_back):
+                if task is not None and task.done():
                     task.result()
 
     async def _change(self, tasks: list[asyncio.Task[None]]) -> None:
@@ -255,6 +258,7 @@ class Worker:
             for feed in stalled:
                 feed.stalled()
             self._giving_back = asyncio.create_task(self._give_back_waiting())
+            self._giving_back.add_done_callback(lambda _: self._changed.set())
         elif self._threads.waiting or self._coroutines.waiting:
             self._watch()
         self._report()

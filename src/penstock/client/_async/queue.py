@@ -56,7 +56,12 @@ class AsyncQueue:
         """
         if type(task) is not bytes or len(task) > self._max_payload:
             self._check(task)
-        await self._enqueue((task,))
+        keys, batch = self._keys, (task,)
+        ready = await self._store.run_once(
+            lambda operation: tasks.enqueue_tasks(keys, operation, batch)
+        )
+        if ready is None:
+            await self._create_with(batch)
 
     async def enqueue_many(self, items: Iterable[bytes]) -> int:
         """Add tasks in their order; returns how many.
@@ -221,11 +226,15 @@ class AsyncQueue:
             lambda operation: tasks.enqueue_tasks(self._keys, operation, batch)
         )
         if ready is None:
-            await self._in_queue(
-                lambda incarnation: self._store.run_once(
-                    lambda operation: tasks.enqueue_tasks(self._keys, operation, batch, incarnation)
-                )
+            await self._create_with(batch)
+
+    async def _create_with(self, batch: list[bytes] | tuple[bytes, ...]) -> None:
+        """Bring the queue into being with its first tasks."""
+        await self._in_queue(
+            lambda incarnation: self._store.run_once(
+                lambda operation: tasks.enqueue_tasks(self._keys, operation, batch, incarnation)
             )
+        )
 
     async def _in_queue(self, act: Callable[[str], Awaitable[R | None]]) -> R:
         """Do something to the queue, and first bring it into being if it does not exist."""

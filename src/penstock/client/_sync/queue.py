@@ -56,7 +56,10 @@ class Queue:
         """
         if type(task) is not bytes or len(task) > self._max_payload:
             self._check(task)
-        self._enqueue((task,))
+        keys, batch = self._keys, (task,)
+        ready = self._store.run_once(lambda operation: tasks.enqueue_tasks(keys, operation, batch))
+        if ready is None:
+            self._create_with(batch)
 
     def enqueue_many(self, items: Iterable[bytes]) -> int:
         """Add tasks in their order; returns how many.
@@ -217,11 +220,15 @@ class Queue:
             lambda operation: tasks.enqueue_tasks(self._keys, operation, batch)
         )
         if ready is None:
-            self._in_queue(
-                lambda incarnation: self._store.run_once(
-                    lambda operation: tasks.enqueue_tasks(self._keys, operation, batch, incarnation)
-                )
+            self._create_with(batch)
+
+    def _create_with(self, batch: list[bytes] | tuple[bytes, ...]) -> None:
+        """Bring the queue into being with its first tasks."""
+        self._in_queue(
+            lambda incarnation: self._store.run_once(
+                lambda operation: tasks.enqueue_tasks(self._keys, operation, batch, incarnation)
             )
+        )
 
     def _in_queue(self, act: Callable[[str], R | None]) -> R:
         """Do something to the queue, and first bring it into being if it does not exist."""

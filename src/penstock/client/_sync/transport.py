@@ -52,16 +52,17 @@ class Channel:
         except IndexError:
             connection = self.connect()
         try:
-            connection.send(packed)
+            connection.socket.sendall(packed)
             reply = connection.receive()
-            for _ in range(replies - 1):
-                reply = connection.receive()
+            if replies > 1:
+                for _ in range(replies - 1):
+                    reply = connection.receive()
         except BaseException as error:
             connection.close()
             if isinstance(error, OSError):
                 raise ConnectionLost(str(error) or type(error).__name__) from error
             raise
-        if connection.has_more:
+        if connection.reader.has_data():
             # A reply that nobody asked for would be taken for that of the next request.
             connection.close()
         else:
@@ -95,31 +96,26 @@ class _Connection:
 
     def __init__(self, endpoint: Endpoint, address: Address, timeout_s: float) -> None:
         if endpoint.path:
-            self._socket = socket.socket(socket.AF_UNIX)
-            self._socket.settimeout(timeout_s)
-            self._open(lambda: self._socket.connect(endpoint.path))
+            self.socket = socket.socket(socket.AF_UNIX)
+            self.socket.settimeout(timeout_s)
+            self._open(lambda: self.socket.connect(endpoint.path))
         else:
             place = (endpoint.host, endpoint.port)
             tls = address.tls
-            self._socket = socket.create_connection(place, timeout_s)
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            self.socket = socket.create_connection(place, timeout_s)
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             if tls:
                 self._open(lambda: self._secure(tls, endpoint.host))
-        self._reader = new_reader()
-
-    @property
-    def has_more(self) -> bool:
-        """Whether more has come than was asked for."""
-        return bool(self._reader.has_data())
+        self.reader = new_reader()
 
     def send(self, packed: bytes) -> None:
-        self._socket.sendall(packed)
+        self.socket.sendall(packed)
 
     def receive(self) -> Any:
-        reader = self._reader
+        reader = self.reader
         while (reply := reader.gets()) is False:
-            data = self._socket.recv(_READ_BYTES)
+            data = self.socket.recv(_READ_BYTES)
             if not data:
                 raise ConnectionLost("the server closed the connection")
             reader.feed(data)
@@ -128,14 +124,14 @@ class _Connection:
     def receive_within(self, timeout_s: float) -> Any:
         """The next message, or None if none came in time."""
         deadline = time.monotonic() + timeout_s
-        reader = self._reader
+        reader = self.reader
         while (reply := reader.gets()) is False:
             left_s = deadline - time.monotonic()
             if left_s <= 0:
                 return None
-            self._socket.settimeout(left_s)
+            self.socket.settimeout(left_s)
             try:
-                data = self._socket.recv(_READ_BYTES)
+                data = self.socket.recv(_READ_BYTES)
             except TimeoutError:
                 return None
             if not data:
@@ -144,17 +140,17 @@ class _Connection:
         return reply
 
     def close(self) -> None:
-        self._socket.close()
+        self.socket.close()
 
     def _open(self, step: Any) -> None:
         try:
             step()
         except BaseException:
-            self._socket.close()
+            self.socket.close()
             raise
 
     def _secure(self, tls: Any, host: str) -> None:
-        self._socket = tls.wrap_socket(self._socket, server_hostname=host)
+        self.socket = tls.wrap_socket(self.socket, server_hostname=host)
 
 
 class Listener:

@@ -1,0 +1,119 @@
+"""Runs seeds: `python -m tests.simulation.run --seed N --trace`, or `--seeds A-B`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.servers import RedisServer
+from tests.simulation.scheduler import Scheduler, describe
+from tests.simulation.world import Scripts, Violated, World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+STEPS = 300
+
+
+@dataclass
+class Outcome:
+    """What came out of a number of seeds."""
+
+    seeds: int = 0
+    steps: int = 0
+    tasks: int = 0
+    simulated_ms: float = 0.0
+    sometimes: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+
+
+def run_seeds(
+    world: World,
+    seeds: Iterable[int],
+    steps: int = STEPS,
+    *,
+    stop_at: int = 1,
+    is_blind: bool = False,
+) -> Outcome:
+    """Run seeds until `stop_at` of them have failed; `is_blind` leaves the reference out."""
+    outcome = Outcome()
+    for seed in seeds:
+        scheduler = Scheduler(world, seed, is_blind)
+        outcome.seeds += 1
+        try:
+            scheduler.run(steps)
+        except Exception as error:
+            if not isinstance(error, Violated):
+                error.add_note(describe(error, scheduler))
+                raise
+            outcome.failures.append(describe(error, scheduler))
+        outcome.steps += scheduler.steps
+        outcome.tasks += len(scheduler.history.seen)
+        outcome.simulated_ms += scheduler.now_ms
+        outcome.sometimes += scheduler.history.sometimes
+        if len(outcome.failures) >= stop_at:
+            break
+    return outcome
+
+
+@contextmanager
+def private_world(scripts: Scripts | None = None) -> Iterator[World]:
+    """A server for simulations alone, without persistence."""
+    with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
+        server = RedisServer(Path(folder)).start()
+        world = World(server.socket, scripts)
+        try:
+            yield world
+        finally:
+            world.close()
+            server.stop()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, help="run one seed")
+    parser.add_argument("--seeds", default="0-199", help="run a range of seeds, such as 0-199")
+    parser.add_argument("--steps", type=int, default=STEPS, help="requests before healing")
+    parser.add_argument("--trace", action="store_true", help="print every step of a single seed")
+    options = parser.parse_args()
+    with private_world() as world:
+        if options.seed is not None:
+            return _run_one(world, options.seed, options.steps, options.trace)
+        first, _, last = options.seeds.partition("-")
+        began_at = time.monotonic()
+        outcome = run_seeds(
+            world, range(int(first), int(last) + 1), options.steps, stop_at=sys.maxsize
+        )
+        took_s = time.monotonic() - began_at
+    for failure in outcome.failures:
+        sys.stdout.write(f"{failure}\n\n")
+    for what, times in sorted(outcome.sometimes.items()):
+        sys.stdout.write(f"{times:8d} {what}\n")
+    sys.stdout.write(
+        f"{outcome.seeds} seeds, {outcome.steps} steps, {outcome.tasks} tasks, "
+        f"{outcome.simulated_ms / 3_600_000:.2f} simulated hours in {took_s:.1f} s "
+        f"({outcome.seeds / took_s:.1f} seeds/s); {len(outcome.failures)} failed\n"
+    )
+    return 1 if outcome.failures else 0
+
+
+def _run_one(world: World, seed: int, steps: int, is_traced: bool) -> int:
+    scheduler = Scheduler(world, seed)
+    verdict: BaseException | str = "nothing wrong"
+    try:
+        scheduler.run(steps)
+    except Violated as error:
+        verdict = error
+    sys.stdout.write(describe(Violated(verdict), scheduler, None if is_traced else 60) + "\n")
+    return 0 if isinstance(verdict, str) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
