@@ -120,7 +120,7 @@ class Feed:
             if not self.is_accepting:
                 self._on_change()
 
-    def wake(self) -> None:
+    def woken(self, message: bytes = b"") -> None:
         """There may be work."""
         self._is_woken = True
         self.look()
@@ -135,11 +135,16 @@ class Feed:
         if self._outcomes:
             self._signal.set()
 
-    def cancel(self, task: bytes | None = None) -> None:
-        """Tell the handlers of a task, or of all tasks, that the result is of no use any more."""
+    def cancel(self, task: bytes) -> None:
+        """Tell the handlers of a task that the result is of no use any more."""
         for context in self.held.values():
-            if task is None or context.task == task:
+            if context.task == task:
                 context.cancel()
+
+    def deleted(self, message: bytes) -> None:
+        """Tell all handlers so."""
+        for context in self.held.values():
+            context.cancel()
 
     async def stop_accepting(self) -> None:
         """Start nothing more, and let others have what was meant for this worker."""

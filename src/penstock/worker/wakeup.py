@@ -9,38 +9,52 @@ from penstock.client._async.subscription import AsyncSubscription
 from penstock.store.script import CLUSTER
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.client._async.store import AsyncStore
     from penstock.worker.feed import Feed
 
 
 def listen(store: AsyncStore, feeds: list[Feed]) -> list[asyncio.Task[None]]:
-    """One subscription for all queues; on a cluster, where channels live with their queue, one
-    for each.
+    """One subscription for all queues; on a cluster, where channels live with their queue, one for
+    each.
     """
     is_sharded = store.dialect.channels == CLUSTER.channels
     groups = [[feed] for feed in feeds] if is_sharded else [feeds]
-    return [asyncio.create_task(_listen(store, group)) for group in groups]
+    return [asyncio.create_task(_WakeUps(store, group).listen()) for group in groups]
 
 
-async def _listen(store: AsyncStore, feeds: list[Feed]) -> None:
-    actions = {}
-    for feed in feeds:
-        keys = feed.keys
-        actions[keys.wake + feed.worker] = lambda _, feed=feed: feed.wake()
-        actions[keys.cancel] = lambda task, feed=feed: feed.cancel(task)
-        actions[keys.delete] = lambda _, feed=feed: feed.cancel()
-    subscription = AsyncSubscription(store, feeds[0].keys.meta, list(actions))
-    try:
-        while True:
-            message = await subscription.receive()
-            if message is None:
-                continue
-            channel, body = message
-            if channel:
-                actions[channel](body)
-            else:
-                # The subscription is new: whatever was said before it is missed.
-                for feed in feeds:
-                    feed.look()
-    finally:
-        await subscription.close()
+class _WakeUps(AsyncSubscription):
+    """What is said to a worker goes to its feeds as it is read: every detour delays a task."""
+
+    def __init__(self, store: AsyncStore, feeds: list[Feed]) -> None:
+        self._feeds = feeds
+        self._actions: dict[bytes, Callable[[bytes], None]] = {}
+        for feed in feeds:
+            keys = feed.keys
+            self._actions[(keys.wake + feed.worker).encode()] = feed.woken
+            self._actions[keys.cancel.encode()] = feed.cancel
+            self._actions[keys.delete.encode()] = feed.deleted
+        channels = [channel.decode() for channel in self._actions]
+        super().__init__(store, feeds[0].keys.meta, channels)
+
+    async def listen(self) -> None:
+        try:
+            while True:
+                message = await self.receive()
+                if message == ("", b""):
+                    # The subscription is new: whatever was said before it is missed.
+                    for feed in self._feeds:
+                        feed.look()
+                elif message is not None:
+                    self._deliver(message[0].encode(), message[1])
+        finally:
+            await self.close()
+
+    async def _open(self) -> None:
+        await super()._open()
+        assert self._listener is not None
+        self._listener.divert(self._deliver)
+
+    def _deliver(self, channel: bytes, message: bytes) -> None:
+        self._actions[channel](message)

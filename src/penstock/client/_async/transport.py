@@ -162,6 +162,9 @@ class _Link(asyncio.Protocol):
         await asyncio.shield(self._ended)
 
 
+_MESSAGES = (b"message", b"smessage")
+
+
 class _PushLink(_Link):
     """A connection whose replies nobody asked for one by one."""
 
@@ -169,9 +172,12 @@ class _PushLink(_Link):
         super().__init__(timeout_s)
         self.messages: asyncio.Queue[Any] = asyncio.Queue()
         self.is_listening = False
+        self.divert: Callable[[bytes, bytes], None] | None = None
 
     def reply_received(self, reply: Any) -> None:
-        if self.is_listening:
+        if self.divert is not None and type(reply) is list and reply[0] in _MESSAGES:
+            self.divert(reply[1], reply[2])
+        elif self.is_listening:
             self.messages.put_nowait(reply)
         else:
             super().reply_received(reply)
@@ -201,6 +207,11 @@ class AsyncListener:
         if self._link is None or self._link.is_closed:
             raise ConnectionLost("the subscription is not connected")
         self._link.listen(packed)
+
+    def divert(self, deliver: Callable[[bytes, bytes], None]) -> None:
+        """Give channel and message to a function as they are read, without a detour over a task."""
+        if self._link is not None:
+            self._link.divert = deliver
 
     async def receive(self, timeout_s: float) -> Any:
         """The next message, or None if none came in time."""

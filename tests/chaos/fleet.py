@@ -1,0 +1,127 @@
+"""Worker processes: real ones, as `penstock worker run` starts them, that a test may maltreat."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.chaos.handlers import GATE, JOURNAL, QUEUE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LEASE_MS = 1500
+HEARTBEAT_MS = 300
+_ROOT = Path(__file__).parents[2]
+
+
+class WorkerProcess:
+    """One `penstock worker run`."""
+
+    def __init__(self, command: list[str], environment: Mapping[str, str], log: Path) -> None:
+        self._log = log
+        self.is_frozen = False
+        with log.open("wb") as output:
+            self._process = subprocess.Popen(
+                command,
+                env=environment,
+                cwd=_ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def status(self) -> int | None:
+        """How it ended; None if it runs."""
+        return self._process.poll()
+
+    @property
+    def is_running(self) -> bool:
+        return self.status is None
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def kill(self) -> None:
+        """kill -9; returns when it is gone."""
+        self._process.kill()
+        self._process.wait(10)
+
+    def freeze(self) -> None:
+        self.is_frozen = True
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
+        self.is_frozen = False
+
+    def terminate(self) -> None:
+        """Ask it to stop; the second time, at once."""
+        self._process.send_signal(signal.SIGTERM)
+
+    def wait(self, timeout_s: float) -> float:
+        """Wait for its end; returns how long that took."""
+        began_at = time.monotonic()
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(
+                f"worker {self.pid} did not end within {timeout_s} s:\n{self.log[-2000:]}"
+            ) from None
+        return time.monotonic() - began_at
+
+
+class Fleet:
+    """All worker processes of a test. None outlives it."""
+
+    def __init__(self, url: str, namespace: str, folder: Path, journal: Path, gate: Path) -> None:
+        self._url = url
+        self._namespace = namespace
+        self._folder = folder
+        self._environment = {**os.environ, JOURNAL: str(journal), GATE: str(gate)}
+        self.started: list[WorkerProcess] = []
+
+    def start(
+        self,
+        concurrency: int = 4,
+        lease_ms: int = LEASE_MS,
+        heartbeat_ms: int = HEARTBEAT_MS,
+        grace_s: float = 20.0,
+    ) -> WorkerProcess:
+        command = [sys.executable, "-m", "penstock", "worker", "run", "tests.chaos.handlers"]
+        command += ["-q", QUEUE, "-c", str(concurrency), "--grace", str(grace_s)]
+        command += ["--lease-ms", str(lease_ms), "--heartbeat-ms", str(heartbeat_ms)]
+        command += ["--url", self._url, "--namespace", self._namespace]
+        log = self._folder / f"worker-{len(self.started)}.log"
+        worker = WorkerProcess(command, self._environment, log)
+        self.started.append(worker)
+        return worker
+
+    @property
+    def running(self) -> list[WorkerProcess]:
+        return [worker for worker in self.started if worker.is_running]
+
+    def stop(self) -> None:
+        """Let everybody go home; each must end well."""
+        going = self.running
+        for worker in going:
+            worker.terminate()
+        for worker in going:
+            worker.wait(30)
+            assert worker.status == 0, worker.log[-3000:]
+
+    def close(self) -> None:
+        """Whatever happened, no process is left."""
+        for worker in self.running:
+            worker.kill()
