@@ -35,7 +35,7 @@ def sample_world(store: Store, keys: NamespaceKeys) -> int:
         run(workers.start_work(keys, worker, QUEUE))
         run(queues.join_queue(queue, next(operations), worker, "i1"))
     for task, max_failures in ((b"poison", 1), (b"flaky", None)):
-        run(queues.configure_queue(queue, {"max_failures": max_failures}))
+        run(queues.configure_queue(queue, next(operations), {"max_failures": max_failures}))
         run(tasks.enqueue_tasks(queue, next(operations), [task]))
         claim = run(processes.start_tasks(queue, next(operations), "w1", 1))
         run(processes.fail_tasks(queue, next(operations), "w1", [claim.first_process]))
@@ -64,14 +64,14 @@ def sample_commands(
         workers.list_workers(keys),
         workers.list_work(keys, "w1"),
         queues.register_queue(keys, "other", "i2"),
-        queues.unregister_queue(keys, QUEUE, "i1"),
+        queues.unregister_queue(keys, "i1"),
         queues.list_queues(keys, "0"),
         queues.join_queue(queue, operation, "w4"),
         queues.leave_queue(queue, operation, "w1", is_lost=True),
         queues.pass_work(queue, "w2"),
-        queues.pause_queue(queue),
+        queues.pause_queue(queue, operation),
         queues.resume_queue(queue),
-        queues.configure_queue(queue, {"max_length": 10}),
+        queues.configure_queue(queue, operation, {"max_length": 10}),
         queues.delete_queue(queue, operation),
         queues.inspect_queue(queue, ["w1", "w2"]),
         tasks.enqueue_tasks(queue, operation, [b"x", b"y"]),

@@ -16,7 +16,6 @@ BY_HAND = {"__init__.py", "transport.py"}
 NOTE = "# Generated from {source} by tools/generate_sync.py. Edit that file instead.\n\n"
 
 SUBSTITUTIONS = [
-    (r"async def enqueue\(incarnation: str\)", "def enqueue(incarnation: str)"),
     (r"\basync (def|for|with)\b", r"\1"),
     (r"\bawait ", ""),
     (r"\b__aenter__\b", "__enter__"),

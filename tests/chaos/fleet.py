@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.chaos.handlers import GATE, JOURNAL, QUEUE
+from tests.servers import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,6 +49,10 @@ class WorkerProcess:
     @property
     def is_running(self) -> bool:
         return self.status is None
+
+    @property
+    def has_started(self) -> bool:
+        return "worker started" in self.log
 
     @property
     def log(self) -> str:
@@ -116,6 +121,8 @@ class Fleet:
         """Let everybody go home; each must end well."""
         going = self.running
         for worker in going:
+            # A signal that comes before Python can handle it just ends the process.
+            wait_for(lambda worker=worker: worker.has_started or not worker.is_running)  # type: ignore[misc]
             worker.terminate()
         for worker in going:
             worker.wait(30)

@@ -110,6 +110,7 @@ def test_the_tasks_of_a_lost_worker_die_in_their_old_order(
 def test_a_task_that_may_be_poison_is_handed_out_alone(
     queue: penstock.Queue, worker: penstock.WorkerSession
 ) -> None:
+    queue.configure(max_failures=3)
     queue.enqueue(b"suspect")
     for _ in range(2):
         [process] = worker.start_tasks("mail")
@@ -124,6 +125,7 @@ def test_a_task_that_may_be_poison_is_handed_out_alone(
 def test_a_batch_ends_before_a_task_that_may_be_poison(
     queue: penstock.Queue, worker: penstock.WorkerSession
 ) -> None:
+    queue.configure(max_failures=3)
     queue.enqueue(b"suspect")
     for _ in range(2):
         [process] = worker.start_tasks("mail")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.errors import InvalidArgument, PayloadTooLarge, QueueFull
+from penstock.store.command import QueueAbsent
 from penstock.store.commands import tasks
 
 if TYPE_CHECKING:
@@ -44,9 +45,9 @@ def test_any_bytes_survive_the_round_trip(
 def test_an_unknown_queue_must_be_registered_first(
     ps: penstock.Penstock, keys: QueueKeys, operations: Iterator[Operation], stored: Stored
 ) -> None:
-    answer = ps.store.run(tasks.enqueue_tasks(keys, next(operations), [b"a"]))
+    with pytest.raises(QueueAbsent):
+        ps.store.run(tasks.enqueue_tasks(keys, next(operations), [b"a"]))
 
-    assert answer is None
     assert keys.ready not in stored and keys.meta not in stored
 
 
@@ -68,7 +69,8 @@ def test_the_first_task_puts_the_queue_on_the_list(
     ps.queue("mail").enqueue(b"a")
 
     incarnation = stored.hash(keys.meta)[b"incarnation"]
-    assert stored[names.queues] == {b"mail": incarnation}
+    [(registered, entry)] = stored.hash(names.queues).items()
+    assert (registered, entry.partition(b" ")[2]) == (incarnation, b"mail")
 
 
 def test_a_full_queue_refuses_the_whole_bulk(

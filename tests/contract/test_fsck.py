@@ -12,6 +12,7 @@ import penstock
 from penstock.client._async import fsck as async_fsck
 from penstock.client._sync import fsck
 from penstock.errors import LeaseLost
+from penstock.store.commands import queues
 from penstock.store.keys import NamespaceKeys
 from tests.invariants import assert_invariants
 from tests.servers import RedisCluster, wait_for
@@ -215,9 +216,21 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
         lambda r, q, n: r.delete(n.queues),
         ("I13", "queue_not_registered"),
     ),
-    "a registered queue that is not there": (
-        lambda r, q, n: r.hset(n.queues, "ghost", "incarnation"),
-        ("I13", "registered_queue_is_absent"),
+    "a queue that is registered under another incarnation": (
+        lambda r, q, n: (r.delete(n.queues), r.hset(n.queues, "other", "1 mail")),
+        ("I13", "queue_not_registered"),
+    ),
+    "a registration of a queue that is not there": (
+        lambda r, q, n: r.hset(n.queues, "incarnation", "1 ghost"),
+        ("I13", "registration_of_no_queue"),
+    ),
+    "a second registration of a queue": (
+        lambda r, q, n: r.hset(n.queues, "incarnation", "1 mail"),
+        ("I13", "registration_of_no_queue"),
+    ),
+    "an entry in the list of queues that somebody else wrote": (
+        lambda r, q, n: r.hset(n.queues, "mail", "incarnation"),
+        ("I13", "registration_of_no_queue"),
     ),
     "a list of queues of nobody": (
         lambda r, q, n: r.sadd(n.work("gone"), "mail"),
@@ -333,6 +346,31 @@ def test_repair_leaves_counters_alone_and_goes_on_reporting_them(
 
     assert expected in kinds(report)
     assert redis_client.hgetall(keys.meta) == counters
+
+
+def test_a_registration_is_left_alone_while_somebody_could_still_create_the_queue(
+    ps: penstock.Penstock, namespace_keys: NamespaceKeys
+) -> None:
+    ps.store.run(queues.register_queue(namespace_keys, "mail", "i1"))
+
+    assert fsck.check(ps).violations == []
+
+
+def test_a_registration_of_a_queue_that_cannot_be_read_is_left_alone(
+    ps: penstock.Penstock,
+    queue: penstock.Queue,
+    redis_client: redis.Redis,
+    keys: QueueKeys,
+    namespace_keys: NamespaceKeys,
+) -> None:
+    queue.enqueue(b"task")
+    incarnation = queue.inspect().incarnation
+    redis_client.hset(namespace_keys.queues, incarnation, "1 mail")
+    redis_client.set(keys.dead, "something else")
+
+    fsck.repair(ps, fsck.check(ps))
+
+    assert ps.queues() == ["mail"]
 
 
 def test_repair_gives_back_what_an_unknown_worker_holds(

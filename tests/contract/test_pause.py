@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
+from penstock.store.command import Operation, QueueAbsent
 from penstock.store.commands import processes, queues
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import penstock
-    from penstock.store.command import Operation
     from penstock.store.keys import QueueKeys
     from tests.contract.conftest import Ear
     from tests.stored import Stored
@@ -57,9 +59,23 @@ def test_a_resumed_queue_hands_out_again(
 def test_pausing_an_unknown_queue_asks_for_registration(
     ps: penstock.Penstock, keys: QueueKeys, stored: Stored
 ) -> None:
-    assert ps.store.run(queues.pause_queue(keys)) is False
+    with pytest.raises(QueueAbsent):
+        ps.store.run(queues.pause_queue(keys, Operation("lane", 1)))
 
-    assert stored.everything() == {}
+    assert list(stored.everything()) == [keys.memory("lane")]
+
+
+def test_a_late_copy_of_a_pause_does_not_pause_a_resumed_queue(
+    ps: penstock.Penstock, queue: penstock.Queue, keys: QueueKeys
+) -> None:
+    queue.enqueue(b"a")
+    pause = queues.pause_queue(keys, Operation("lane", 1))
+    ps.store.run(pause)
+    queue.resume()
+
+    ps.store.run(pause)
+
+    assert not queue.inspect().is_paused
 
 
 def test_pausing_creates_the_queue(ps: penstock.Penstock, queue: penstock.Queue) -> None:

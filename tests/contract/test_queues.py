@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from penstock.errors import InvalidName, QueueNotFound
-from penstock.store.command import Operation
-from penstock.store.commands import queues
+from penstock.store.command import Command, Operation, QueueAbsent, QueueTaken
+from penstock.store.commands import queues, tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import penstock
     from penstock.store.keys import NamespaceKeys, QueueKeys
@@ -29,7 +29,7 @@ def test_queues_are_listed_in_order(ps: penstock.Penstock) -> None:
 
 def test_many_queues_are_listed_in_pages(ps: penstock.Penstock, names: NamespaceKeys) -> None:
     registered = {f"q{number:04}" for number in range(2_500)}
-    fields = [part for name in registered for part in (name, "i1")]
+    fields = [part for name in registered for part in (f"i-{name}", f"1 {name}")]
     ps.store.call(names.queues, "HSET", names.queues, *fields)
 
     cursor, page = ps.store.run(queues.list_queues(names, "0"))
@@ -53,16 +53,139 @@ def test_a_bad_name_is_refused(ps: penstock.Penstock, name: str) -> None:
         ps.queue(name)
 
 
-def test_a_queue_is_taken_off_the_list_only_under_its_own_incarnation(
+def test_each_incarnation_of_a_queue_is_on_the_list_by_itself_and_the_name_is_listed_once(
     ps: penstock.Penstock, names: NamespaceKeys, stored: Stored
 ) -> None:
-    ps.store.run(queues.register_queue(names, "mail", "new"))
+    for incarnation in ("old", "new"):
+        ps.store.run(queues.register_queue(names, "mail", incarnation))
+    assert ps.queues() == ["mail"]
 
-    ps.store.run(queues.unregister_queue(names, "mail", "old"))
-    assert stored[names.queues] == {b"mail": b"new"}
+    ps.store.run(queues.unregister_queue(names, "old"))
+    assert set(stored.hash(names.queues)) == {b"new"}
+    assert ps.queues() == ["mail"]
 
-    ps.store.run(queues.unregister_queue(names, "mail", "new"))
+    ps.store.run(queues.unregister_queue(names, "new"))
     assert names.queues not in stored
+
+
+def test_a_queue_that_was_registered_and_never_created_is_listed_but_not_inspected(
+    ps: penstock.Penstock, names: NamespaceKeys
+) -> None:
+    ps.store.run(queues.register_queue(names, "mail", "broken off"))
+
+    assert ps.queues() == ["mail"]
+    assert ps.inspect() == []
+
+
+def test_a_slow_creator_leaves_no_unlisted_queue_when_another_deletes_it_meanwhile(
+    ps: penstock.Penstock,
+    queue: penstock.Queue,
+    names: NamespaceKeys,
+    keys: QueueKeys,
+    operations: Iterator[Operation],
+) -> None:
+    ps.store.run(queues.register_queue(names, "mail", "slow"))
+    queue.enqueue(b"quick")
+    queue.delete()
+
+    ps.store.run(tasks.enqueue_tasks(keys, next(operations), [b"slow"], "slow"))
+
+    assert ps.queues() == ["mail"]
+    assert queue.delete() == (1, 0)
+    assert ps.queues() == []
+
+
+def test_two_creators_at_once_leave_no_name_behind_when_the_queue_is_deleted(
+    ps: penstock.Penstock,
+    queue: penstock.Queue,
+    names: NamespaceKeys,
+    keys: QueueKeys,
+    operations: Iterator[Operation],
+    stored: Stored,
+) -> None:
+    def enqueue_slowly(incarnation: str) -> int:
+        """Registered, and somebody else has been faster."""
+        if incarnation:
+            ps.queue("mail").enqueue(b"quick")
+        return ps.store.run(tasks.enqueue_tasks(keys, next(operations), [b"slow"], incarnation))
+
+    queue._in_queue(enqueue_slowly)
+
+    assert queue.page().tasks == [b"quick", b"slow"]
+    assert list(stored.hash(names.queues)) == [queue.inspect().incarnation.encode()]
+    assert queue.delete() == (2, 0)
+    assert names.queues not in stored
+
+
+CREATING: dict[str, Callable[[QueueKeys, Operation, str], Command[Any]]] = {
+    "enqueue": lambda keys, operation, i: tasks.enqueue_tasks(keys, operation, [b"a"], i),
+    "enqueue_unique": lambda keys, operation, i: tasks.enqueue_unique_task(
+        keys, operation, b"a", b"=k", b"8 bytes.", i
+    ),
+    "join": lambda keys, operation, i: queues.join_queue(keys, operation, "w1", i),
+    "pause": queues.pause_queue,
+    "configure": lambda keys, operation, i: queues.configure_queue(
+        keys, operation, {"max_length": 1}, i
+    ),
+}
+
+
+@pytest.mark.parametrize("create", CREATING.values(), ids=list(CREATING))
+def test_a_queue_that_exists_is_not_touched_under_another_incarnation(
+    ps: penstock.Penstock,
+    queue: penstock.Queue,
+    keys: QueueKeys,
+    stored: Stored,
+    create: Callable[[QueueKeys, Operation, str], Command[Any]],
+) -> None:
+    # Neither a key that is taken nor a queue that is full may hide that the queue is another.
+    queue.configure(max_length=1)
+    ps.store.run(tasks.enqueue_unique_task(keys, Operation("other", 1), b"a", b"=k", b"8 BYTES."))
+    before = stored.everything()
+
+    with pytest.raises(QueueTaken):
+        ps.store.run(create(keys, Operation("lane", 1), "another"))
+
+    after = stored.everything()
+    del after[keys.memory("lane")]
+    assert after == before
+
+
+@pytest.mark.parametrize("create", CREATING.values(), ids=list(CREATING))
+def test_a_late_copy_of_a_refused_creation_creates_nothing(
+    ps: penstock.Penstock,
+    queue: penstock.Queue,
+    keys: QueueKeys,
+    stored: Stored,
+    create: Callable[[QueueKeys, Operation, str], Command[Any]],
+) -> None:
+    queue.enqueue(b"a")
+    command = create(keys, Operation("lane", 1), "another")
+    with pytest.raises(QueueTaken):
+        ps.store.run(command)
+    queue.delete()
+
+    with pytest.raises(QueueTaken):
+        ps.store.run(command)
+
+    assert keys.meta not in stored
+
+
+@pytest.mark.parametrize("create", CREATING.values(), ids=list(CREATING))
+def test_a_late_copy_of_a_creation_does_not_bring_a_deleted_queue_back(
+    ps: penstock.Penstock,
+    queue: penstock.Queue,
+    keys: QueueKeys,
+    stored: Stored,
+    create: Callable[[QueueKeys, Operation, str], Command[Any]],
+) -> None:
+    command = create(keys, Operation("lane", 1), "i1")
+    ps.store.run(command)
+    queue.delete()
+
+    ps.store.run(command)
+
+    assert keys.meta not in stored
 
 
 def test_settings_change_one_by_one_and_fall_back_to_their_defaults(
@@ -84,9 +207,10 @@ def test_settings_change_one_by_one_and_fall_back_to_their_defaults(
 def test_settings_of_an_unknown_queue_ask_for_registration(
     ps: penstock.Penstock, keys: QueueKeys, stored: Stored
 ) -> None:
-    assert ps.store.run(queues.configure_queue(keys, {"max_length": 1})) is False
+    with pytest.raises(QueueAbsent):
+        ps.store.run(queues.configure_queue(keys, Operation("lane", 1), {"max_length": 1}))
 
-    assert stored.everything() == {}
+    assert list(stored.everything()) == [keys.memory("lane")]
 
 
 def test_configuring_creates_the_queue(ps: penstock.Penstock) -> None:
@@ -199,7 +323,8 @@ def test_a_delete_after_the_last_finish_removes_the_queue(
 def test_joining_an_unknown_queue_asks_for_registration(
     ps: penstock.Penstock, keys: QueueKeys, stored: Stored
 ) -> None:
-    assert ps.store.run(queues.join_queue(keys, Operation("lane", 1), "w1")) is False
+    with pytest.raises(QueueAbsent):
+        ps.store.run(queues.join_queue(keys, Operation("lane", 1), "w1"))
 
     assert list(stored.everything()) == [keys.memory("lane")]
 
@@ -220,7 +345,8 @@ def test_a_member_asked_to_join_an_unknown_queue_stays_a_member(
 ) -> None:
     queue.delete()
 
-    assert ps.store.run(queues.join_queue(keys, Operation("lane", 1), worker.id)) is False
+    with pytest.raises(QueueAbsent):
+        ps.store.run(queues.join_queue(keys, Operation("lane", 1), worker.id))
 
     assert stored[keys.members] == {worker.id.encode()}
 

@@ -34,10 +34,10 @@ def raw(command: Command[Any]) -> Command[Any]:
 
 
 def without_times(everything: dict[str, Value]) -> dict[str, object]:
-    """Leases move on with the clock; who has one does not."""
+    """Leases and registrations move on with the clock; who has one does not."""
     return {
         key: set(value)
-        if isinstance(value, dict) and key.endswith(("workers", "condemned"))
+        if isinstance(value, dict) and key.endswith(("workers", "condemned", "queues"))
         else value
         for key, value in everything.items()
     }
@@ -91,6 +91,9 @@ REFUSED_ON_NOTHING: dict[str, Callable[[QueueKeys, Operation], Command[Any]]] = 
     "enqueue_unique": lambda keys, operation: tasks.enqueue_unique_task(
         keys, operation, b"a", b"=k", b"8 bytes."
     ),
+    "join": lambda keys, operation: queues.join_queue(keys, operation, "w1"),
+    "pause": queues.pause_queue,
+    "configure": lambda keys, operation: queues.configure_queue(keys, operation, {"max_length": 1}),
     "start": lambda keys, operation: processes.start_tasks(keys, operation, "w1", 1),
     "delete": queues.delete_queue,
 }
@@ -145,8 +148,8 @@ def test_a_start_that_found_nothing_keeps_older_requests_of_its_lane_from_coming
 ) -> None:
     old = tasks.enqueue_tasks(keys, Operation("lane", 1), [b"a"], "i1")
     ps.store.run(old)
-    ps.store.run(queues.pause_queue(keys))
-    ps.store.run(queues.join_queue(keys, Operation("w1", 1), "w1"))
+    ps.store.run(queues.pause_queue(keys, Operation("w1", 1)))
+    ps.store.run(queues.join_queue(keys, Operation("w1", 2), "w1"))
     ps.store.run(processes.start_tasks(keys, Operation("lane", 2), "w1", 1, wait=True))
 
     with pytest.raises(ProtocolError, match="superseded"):

@@ -9,6 +9,7 @@ import pytest
 
 import penstock
 from penstock.errors import InvalidArgument, QueueFull
+from penstock.store.command import QueueAbsent
 from penstock.store.commands import tasks
 
 if TYPE_CHECKING:
@@ -38,7 +39,9 @@ def test_a_unique_task_for_an_unknown_queue_asks_for_registration(
 ) -> None:
     command = tasks.enqueue_unique_task(keys, next(operations), b"a", b"=k", b"8 bytes.")
 
-    assert ps.store.run(command) is None
+    with pytest.raises(QueueAbsent):
+        ps.store.run(command)
+
     assert keys.ready not in stored and keys.unique not in stored
 
 

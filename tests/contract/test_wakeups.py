@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.store.command import Operation
+from penstock.store.command import Operation, QueueAbsent
 from penstock.store.commands import processes, queues, tasks
 
 if TYPE_CHECKING:
@@ -24,7 +24,10 @@ def join(ps: penstock.Penstock, keys: QueueKeys) -> Callable[[str], None]:
     """Makes a worker a member of the queue."""
 
     def join_queue(worker: str) -> None:
-        ps.store.run(queues.join_queue(keys, Operation(worker, 1), worker, "i1"))
+        try:
+            ps.store.run(queues.join_queue(keys, Operation(worker, 1), worker))
+        except QueueAbsent:
+            ps.store.run(queues.join_queue(keys, Operation(worker, 2), worker, "i1"))
 
     return join_queue
 
@@ -153,6 +156,7 @@ def test_a_worker_that_was_handed_one_suspect_alone_is_woken_for_the_rest(
     operations: Iterator[Operation],
     listen: Callable[[str], Ear],
 ) -> None:
+    queue.configure(max_failures=3)
     queue.enqueue(b"suspect")
     for _ in range(2):
         [process] = worker.start_tasks("mail")

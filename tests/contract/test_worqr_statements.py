@@ -176,7 +176,8 @@ def test_18_a_cancel_removes_waiting_copies_and_subscribers_get_the_payload(
     queue.cancel(b"a")
 
     assert queue.page().tasks == [b"b"]
-    assert ear.hear_the_rest() == [b"a"]
+    [message] = ear.hear_the_rest()
+    assert decode_event("cancel", "mail", message).task == b"a"
 
 
 def test_19_running_copies_can_be_found_and_stopped(
@@ -205,7 +206,8 @@ def test_20_deleting_a_queue_is_announced_and_the_worker_can_stop_work_on_it(
     queue.delete()
     worker.stop_work("mail")
 
-    assert ear.hear_the_rest() == [b"1"]
+    [message] = ear.hear_the_rest()
+    assert decode_event("delete", "mail", message).count == 1
     assert ps.work_of(worker.id) == []
 
 

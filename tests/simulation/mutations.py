@@ -30,8 +30,8 @@ class Mutation:
 MUTATIONS = [
     Mutation(
         "a stranger may start tasks",
-        "claim.worker) == 0 then return 'not_working' end",
-        "claim.worker) == 2 then return 'not_working' end",
+        "claim.worker) == 0 then return {'not_working'} end",
+        "claim.worker) == 2 then return {'not_working'} end",
         "but has not started work here",
     ),
     Mutation(
@@ -81,6 +81,24 @@ MUTATIONS = [
         "if sweep > 0 and tonumber(ends_at) >= now then",
         "if sweep > 0 then",
         "judged others though its own lease had run out",
+    ),
+    Mutation(
+        "whoever comes second goes on although its incarnation is not the queue's",
+        "if known and incarnation ~= '' and incarnation ~= known then",
+        "if false then",
+        "nobody crashed, but",
+    ),
+    Mutation(
+        "a queue is created without being put on the list",
+        "redis.call('HSET', KEYS[1], ARGV[2], whole(now_ms()) .. ' ' .. ARGV[1])",
+        "",
+        "is not on the list of queues",
+    ),
+    Mutation(
+        "a late copy brings a deleted queue back",
+        "if done then return done end\n\nlocal known",
+        "local known",
+        "",
     ),
     Mutation(
         "a queue is deleted under running tasks",

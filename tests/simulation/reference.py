@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from penstock.model.invariants import Registration
 from penstock.model.queues import DEFAULT_MAX_FAILURES, Counters
 from tests.simulation.world import QUEUES, Violated
 
@@ -116,7 +117,7 @@ class Queue:
         count = self._startable(worker, limit)
         if not count:
             self.idle.clear()
-            return [b"empty"]
+            return [b"apart"]
         started, self.ready = self.ready[:count], self.ready[count:]
         first = self.process + 1
         self.process += count
@@ -130,7 +131,7 @@ class Queue:
         return [b"ok", first, *started]
 
     def _startable(self, worker: str, limit: int) -> int:
-        """A task that has failed before is handed out alone, and not to a worker that holds another
+        """A task on its last chance is handed out alone, and not to a worker that holds another
         one, so that it takes no others down with it.
         """
         next_tasks = self.ready[:limit]
@@ -140,7 +141,7 @@ class Queue:
         return count
 
     def _is_suspect(self, task: bytes) -> bool:
-        return self.failures.get(task, 0) >= _SUSPECT
+        return self.failures.get(task, 0) >= max(_SUSPECT, self.max_failures - 1)
 
 
 class Reference:
@@ -148,7 +149,7 @@ class Reference:
 
     def __init__(self, keys: NamespaceKeys) -> None:
         self.queues = {name: Queue(name) for name in QUEUES}
-        self.registry: dict[str, str] = {}
+        self.registry: dict[str, Registration] = {}
         self.leases: dict[str, int] = {}
         self.condemned: dict[str, int] = {}
         self.info: set[str] = set()
@@ -210,7 +211,7 @@ class Reference:
 
     def _enqueue_tasks(self, queue: Queue, a: Arguments) -> Reply:
         tasks = a["tasks"]
-        refusal = self._refusal(queue, a, len(tasks))
+        refusal = self._refusal(queue, a) or self._full(queue, len(tasks))
         if refusal:
             return refusal
         queue.create(a["incarnation"], self._now_ms)
@@ -221,9 +222,10 @@ class Reference:
 
     def _enqueue_unique_task(self, queue: Queue, a: Arguments) -> Reply:
         key, holder, task = a["key"], a["holder"], a["task"]
-        if key in queue.unique:
+        refusal = self._refusal(queue, a)
+        if not refusal and key in queue.unique:
             return [b"exists", queue.unique[key][1]]
-        refusal = self._refusal(queue, a, 1)
+        refusal = refusal or self._full(queue, 1)
         if refusal:
             return refusal
         queue.create(a["incarnation"], self._now_ms)
@@ -234,9 +236,14 @@ class Reference:
         queue.idle.clear()
         return [b"ok", len(queue.ready)]
 
-    def _refusal(self, queue: Queue, a: Arguments, count: int) -> Reply | None:
+    def _refusal(self, queue: Queue, a: Arguments) -> Reply | None:
         if not queue.incarnation and not a["incarnation"]:
             return [b"no_queue"]
+        if queue.incarnation and a["incarnation"] not in ("", queue.incarnation):
+            return [b"queue_exists"]
+        return None
+
+    def _full(self, queue: Queue, count: int) -> Reply | None:
         if queue.max_length is not None and len(queue.ready) + count > queue.max_length:
             return [b"full", len(queue.ready), queue.max_length]
         return None
@@ -302,8 +309,9 @@ class Reference:
     # Queues.
 
     def _join_queue(self, queue: Queue, a: Arguments) -> Reply:
-        if not queue.incarnation and not a["incarnation"]:
-            return [b"no_queue"]
+        refusal = self._refusal(queue, a)
+        if refusal:
+            return refusal
         queue.create(a["incarnation"], self._now_ms)
         queue.members.add(a["worker"])
         return [b"ok"]
@@ -323,8 +331,9 @@ class Reference:
         return [b"ok", len(returned), len(dead)]
 
     def _pause_queue(self, queue: Queue, a: Arguments) -> Reply:
-        if not queue.incarnation and not a["incarnation"]:
-            return [b"no_queue"]
+        refusal = self._refusal(queue, a)
+        if refusal:
+            return refusal
         queue.create(a["incarnation"], self._now_ms)
         queue.is_paused = True
         return [b"ok"]
@@ -338,8 +347,9 @@ class Reference:
         return [b"ok"]
 
     def _configure_queue(self, queue: Queue, a: Arguments) -> Reply:
-        if not queue.incarnation and not a["incarnation"]:
-            return [b"no_queue"]
+        refusal = self._refusal(queue, a)
+        if refusal:
+            return refusal
         queue.create(a["incarnation"], self._now_ms)
         flat = a["settings"]
         settings = dict(zip(flat[::2], flat[1::2], strict=True))
@@ -364,12 +374,11 @@ class Reference:
         return [b"ok", removed, 0, incarnation.encode()]
 
     def _register_queue(self, a: Arguments) -> Reply:
-        self.registry[a["queue"]] = a["incarnation"]
+        self.registry[a["incarnation"]] = Registration(a["queue"], self._now_ms)
         return [b"ok"]
 
     def _unregister_queue(self, a: Arguments) -> Reply:
-        if self.registry.get(a["queue"]) == a["incarnation"]:
-            del self.registry[a["queue"]]
+        self.registry.pop(a["incarnation"], None)
         return [b"ok"]
 
     # Workers.

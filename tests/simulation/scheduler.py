@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from tests.invariants import AT_EVERY_INSTANT, AT_REST, violations
 from tests.simulation import clients
 from tests.simulation.clients import Ask, Hands, SilentHeartbeat, Sleep
 from tests.simulation.history import History
-from tests.simulation.reference import Reference
+from tests.simulation.reference import Arguments, Reference
 from tests.simulation.world import EPOCH_MS, NAMESPACE, Violated, World
 
 if TYPE_CHECKING:
@@ -35,8 +35,10 @@ MAX_NAMES = 16
 """how many workers there may be one after the other"""
 RECOVERY_MS = 2 * clients.LEASE_MS + 3 * clients.HEARTBEAT_MS
 """a lease, another one if whoever recovered died too, and a beat to notice each"""
-MENDABLE = {"member_is_unknown", "registered_queue_is_absent", "queue_not_registered"}
+MENDABLE = {"member_is_unknown", "registration_of_no_queue"}
 """what a crash at one moment may leave behind: harmless, and put right by `penstock fsck`"""
+LATER_MS = 24 * 3_600_000
+"""after which nothing that was under way can still be"""
 
 
 @dataclass
@@ -79,6 +81,8 @@ class Routine:
         self.wake_at = 0.0
         self.done_last = ""
         """the last script that was answered"""
+        self.incarnations: set[str] = set()
+        """those that it has yet to create a queue with, or to take off the list of queues"""
 
     def resume(self, value: Any = None, error: BaseException | None = None) -> bool:
         """Go on until the next request or sleep; False if it has ended."""
@@ -145,6 +149,8 @@ class Scheduler:
         self._most_back_ms = 0
         self._tasks_made = 0
         self._programs_made = 0
+        self._abandoned: set[str] = set()
+        """incarnations that somebody who gave up or crashed may have left on the list of queues"""
 
     # What clients need.
 
@@ -244,12 +250,14 @@ class Scheduler:
             self._again_or_give_up(routine)
         elif random.random() < faults.reply_lost:
             ask.sent += 1
-            self._execute(command, f"{_name(routine)} (reply lost)")
+            self._execute(command, f"{_name(routine)} (reply lost)", routine.incarnations)
             self.happened(f"reply lost on {command.script.name}")
             self._again_or_give_up(routine)
         else:
             ask.sent += 1
-            reply = self._execute(command, _name(routine))
+            reply = self._execute(command, _name(routine), routine.incarnations)
+            if command.script.name != "register_queue" and reply[0] == b"ok":
+                routine.incarnations.discard(Arguments(command).get("incarnation", ""))
             if ask.sent > 1 and command.script.name.startswith("enqueue"):
                 self.happened("duplicate enqueue absorbed")
             routine.done_last = command.script.name
@@ -265,16 +273,23 @@ class Scheduler:
             # The error ends a worker that does not handle it.
             self._crash(routine)
             return
+        self._abandoned |= routine.incarnations
+        routine.incarnations.clear()
         error = StoreUnavailable("no answer")
         self._resume(routine, error=error)
 
-    def _execute(self, command: Command[Any], who: str) -> list[Any]:
-        """The command reaches the server."""
+    def _execute(self, command: Command[Any], who: str, unsettled: set[str]) -> list[Any]:
+        """The command reaches the server. Whoever sent it then has to see to the `unsettled`
+        incarnations: to create a queue with them, or to take them off the list of queues.
+        """
         before = self.snapshot
         self.world.now_ms = EPOCH_MS + int(self.now_ms) + self._skew_ms
         reply, after = self.world.run(command)
         self.trace.append((self.now_ms, who, _summary(command), reply))
         self.snapshot = after
+        if command.script.name == "register_queue":
+            unsettled.add(Arguments(command)["incarnation"])
+        unsettled |= _incarnations(before) - _incarnations(after)
         should, is_repetition = self.reference.apply(command, self.world.now_ms)
         if not self.is_blind:
             self.reference.compare(after, self.reference.queue_of(command))
@@ -302,6 +317,7 @@ class Scheduler:
         self._note(routine, f"crashed {program.name}", None)
         self.happened(f"{program.kind} crashed")
         for one in program.routines:
+            self._abandoned |= one.incarnations
             waits_for = one.ask.command.script.name if one.ask else ""
             if one.done_last in ("fail_worker", "leave_queue") and waits_for in (
                 "leave_queue",
@@ -319,7 +335,7 @@ class Scheduler:
 
     def _deliver_late(self, index: int) -> None:
         command = self._late.pop(index)
-        self._execute(command, "late copy")
+        self._execute(command, "late copy", self._abandoned)
         self.happened("late copy delivered")
 
     def _jump(self) -> None:
@@ -391,11 +407,12 @@ class Scheduler:
 
     def _inspect_remains(self) -> None:
         """No leaks: nothing is left but settings, dead tasks and memories that expire."""
-        for violation in violations(self.snapshot, AT_REST):
+        later = replace(self.snapshot, now_ms=self.world.now_ms + LATER_MS)
+        for violation in violations(later, AT_REST):
             if violation.kind in MENDABLE:
                 self._mend(violation)
         left = violations(self.world.key_census(), AT_EVERY_INSTANT)
-        left += violations(self.snapshot)
+        left += violations(replace(self.snapshot, now_ms=self.world.now_ms + LATER_MS))
         left += self.history.at_the_end()
         if left:
             raise Violated("\n".join(f"{v.invariant} {v.queue}: {v.message}" for v in left))
@@ -418,11 +435,11 @@ class Scheduler:
             operation = Operation(f"mender.{violation.subject}", 1)
             queue = keys.queue(violation.queue)
             command = queues.leave_queue(queue, operation, violation.subject, is_lost=True)
-        elif violation.kind == "queue_not_registered":
-            command = queues.register_queue(keys, violation.queue, violation.subject)
         else:
-            command = queues.unregister_queue(keys, violation.queue, violation.subject)
-        self._execute(command, "mender")
+            if violation.subject not in self._abandoned:
+                raise Violated(f"nobody crashed, but {violation.message}")
+            command = queues.unregister_queue(keys, violation.subject)
+        self._execute(command, "mender", self._abandoned)
 
     # Who is there.
 
@@ -466,6 +483,10 @@ def _name(routine: Routine) -> str:
     hands = routine.program.hands
     worker = f" {hands.session.id}" if hands else ""
     return f"{routine.program.name}{worker} {routine.name}"
+
+
+def _incarnations(snapshot: Snapshot) -> set[str]:
+    return {queue.incarnation for queue in snapshot.queues.values() if queue.exists}
 
 
 def _summary(command: Command[Any]) -> str:

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.client.wire import ReplyError, new_reader, pack
 from penstock.model.invariants import QueueSnapshot, Snapshot
-from penstock.store.commands.checks import READ_QUEUE, pairs, queue_snapshot
+from penstock.store.commands.checks import (
+    READ_QUEUE,
+    open_registration,
+    pairs,
+    queue_snapshot,
+)
 from penstock.store.keys import SIMULATED_CLOCK, NamespaceKeys
 from penstock.store.script import SIMULATED, Script
 
@@ -183,7 +188,7 @@ class World:
         queues, work = rest[: len(QUEUES)], rest[len(QUEUES) :]
         self._last = Snapshot(
             queues={n: self._queue(n, names, r) for n, r in zip(QUEUES, queues, strict=True)},
-            registry={n.decode(): i.decode() for n, i in pairs(registry)},
+            registry={i.decode(): open_registration(entry) for i, entry in pairs(registry)},
             leases={w.decode(): int(score) for w, score in pairs(workers)},
             condemned={w.decode(): int(score) for w, score in pairs(condemned)},
             info=frozenset(worker.decode() for worker in info),

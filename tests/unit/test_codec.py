@@ -58,10 +58,10 @@ def test_a_done_event_says_who_finished_what_with_which_result(
 
 
 @given(task=TASKS)
-def test_a_cancel_event_is_the_task(task: bytes) -> None:
-    assert decode_event("cancel", "mail", task) == Event("cancel", "mail", task=task)
+def test_a_cancel_event_has_the_task(task: bytes) -> None:
+    assert decode_event("cancel", "mail", b"17 " + task) == Event("cancel", "mail", task=task)
 
 
 def test_work_and_delete_events_are_counts() -> None:
     assert decode_event("work", "mail", b"3") == Event("work", "mail", count=3)
-    assert decode_event("delete", "mail", b"0") == Event("delete", "mail")
+    assert decode_event("delete", "mail", b"0 17") == Event("delete", "mail")

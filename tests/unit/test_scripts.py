@@ -13,6 +13,7 @@ import pytest
 
 import penstock
 from penstock.errors import PenstockError, ProtocolError
+from penstock.store.command import QueueAbsent, QueueTaken
 from penstock.store.commands import checks, processes, queues, tasks, workers
 from penstock.store.keys import SIMULATED_CLOCK, NamespaceKeys, QueueKeys
 from penstock.store.script import CLUSTER, SIMULATED, STANDALONE, Dialect, Script, load
@@ -68,6 +69,7 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
         "empty": [b"empty"],
         "paused": [b"paused"],
         "not_working": [b"not_working"],
+        "apart": [b"apart"],
         "too_many": [b"too_many"],
     },
     "finish_tasks": {
@@ -76,27 +78,46 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
         "idle": [[], b"idle"],
         "paused": [[], b"paused"],
         "not_working": [[], b"not_working"],
+        "apart": [[], b"apart"],
         "too_many": [[], b"too_many"],
     },
     "stop_tasks": {"ok": [b"ok", b"7"]},
     "fail_tasks": {"ok": [b"ok", 1, b"7"]},
     "find_processes": {"ok": [b"ok", b"7"]},
-    "enqueue_tasks": {"ok": [b"ok", 1], "no_queue": [b"no_queue"], "full": [b"full", 3, 3]},
+    "enqueue_tasks": {
+        "ok": [b"ok", 1],
+        "no_queue": [b"no_queue"],
+        "queue_exists": [b"queue_exists"],
+        "full": [b"full", 3, 3],
+    },
     "enqueue_unique_task": {
         "ok": [b"ok", 1],
         "exists": [b"exists", b"task"],
         "no_queue": [b"no_queue"],
+        "queue_exists": [b"queue_exists"],
         "full": [b"full", 3, 3],
     },
     "cancel_tasks": {"ok": [b"ok", 1]},
     "retry_dead_tasks": {"ok": [b"ok", 1, 0]},
     "page_tasks": {"ok": [b"ok", 1, b"task"]},
-    "join_queue": {"ok": [b"ok"], "no_queue": [b"no_queue"]},
+    "join_queue": {
+        "ok": [b"ok"],
+        "no_queue": [b"no_queue"],
+        "queue_exists": [b"queue_exists"],
+    },
     "leave_queue": {"ok": [b"ok", 1, 0]},
     "pass_work": {"ok": [b"ok"]},
-    "pause_queue": {"ok": [b"ok"], "no_queue": [b"no_queue"]},
+    "pause_queue": {
+        "ok": [b"ok"],
+        "no_queue": [b"no_queue"],
+        "queue_exists": [b"queue_exists"],
+    },
     "resume_queue": {"ok": [b"ok"], "no_queue": [b"no_queue"]},
-    "configure_queue": {"ok": [b"ok"], "no_queue": [b"no_queue"]},
+    "configure_queue": {
+        "ok": [b"ok"],
+        "no_queue": [b"no_queue"],
+        "queue_exists": [b"queue_exists"],
+    },
     "delete_queue": {"ok": [b"ok", 1, 0, b"i1"], "no_queue": [b"no_queue"]},
     "inspect_queue": {
         "ok": [b"ok", [b"incarnation", b"i1"], 1, 0, 0, 0, 0, 1, 0],
@@ -230,6 +251,8 @@ def test_a_decoder_knows_the_reply(name: str, word: str) -> None:
         COMMANDS[name].decode(REPLIES[name][word])
     except ProtocolError:
         pytest.fail(f"{name} does not know {word}")
+    except (QueueAbsent, QueueTaken):
+        assert word in ("no_queue", "queue_exists")
     except PenstockError as refusal:
         assert refusal.code in {"queue_full", "lease_lost", "worker_exists", "queue_not_found"}
 

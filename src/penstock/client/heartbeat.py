@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.heartbeat")
 
 _PEERS_PER_BEAT = 10
+_LEAVE_S = 5.0
 
 
 class Heartbeat:
@@ -62,7 +63,7 @@ class Heartbeat:
         self._dead_peers.put(None)
         for thread in self._threads:
             if thread is not threading.current_thread():
-                thread.join()
+                thread.join(_LEAVE_S)
         self._threads.clear()
 
     def _renew(self) -> None:
@@ -89,7 +90,7 @@ class Heartbeat:
 
     def _recover(self) -> None:
         with self._store(self._settings.timeout_s) as store:
-            while (peer := self._dead_peers.get()) is not None:
+            while (peer := self._dead_peers.get()) is not None and not self._stopping.is_set():
                 try:
                     returned = fail_worker(store, self._keys, peer)
                 except PenstockError as error:

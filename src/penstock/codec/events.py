@@ -13,7 +13,7 @@ _TASK_LENGTH = struct.Struct(">I")
 def decode_event(kind: EventKind, queue: str, message: bytes) -> Event:
     """Read what the scripts publish on the channel `kind` of `queue`."""
     if kind == "cancel":
-        return Event(kind, queue, task=message)
+        return Event(kind, queue, task=message.partition(b" ")[2])
     if kind == "done":
         (worker_length,) = _WORKER_LENGTH.unpack_from(message)
         at = _WORKER_LENGTH.size
@@ -23,4 +23,4 @@ def decode_event(kind: EventKind, queue: str, message: bytes) -> Event:
         at += _TASK_LENGTH.size
         task, result = message[at : at + task_length], message[at + task_length :]
         return Event(kind, queue, task=task, worker=worker, result=result)
-    return Event(kind, queue, count=int(message))
+    return Event(kind, queue, count=int(message.partition(b" ")[0]))

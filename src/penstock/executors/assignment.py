@@ -6,7 +6,8 @@ import logging
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.errors import InvalidArgument, PayloadTooLarge
+from penstock.errors import PenstockError
+from penstock.model.queues import check_payload, check_side
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,10 +73,12 @@ class Context:
         """When the handler returns, the task is finished with this result (the default, with
         none).
         """
+        check_payload("result", result, self._origin.max_payload)
         self.outcome, self.result = "finished", result
 
     def stop(self, side: Side = "front") -> None:
         """When the handler returns, the task goes back to its queue at no cost."""
+        check_side(side)
         self.outcome, self.side = "stopped", side
 
     def cancel(self) -> None:
@@ -103,17 +106,13 @@ class Context:
     def returned(self, value: object, began_at: float) -> None:
         """The handler returned `value`."""
         self.took_s = perf_counter() - began_at
-        if value is not None and type(value) is not bytes:
-            kind = type(value).__name__
-            error: Exception = InvalidArgument(f"the handler returned {kind}, not bytes or None")
-            self.raised(error, began_at)
-            return
-        self.result = value or self.result
-        size, limit = len(self.result), self._origin.max_payload
-        if size > limit:
-            error = PayloadTooLarge(f"the result is {size} bytes long; {limit} is the limit")
-            self.raised(error, began_at)
-            return
+        if value is not None:
+            try:
+                check_payload("result", value, self._origin.max_payload)  # type: ignore[arg-type]
+            except PenstockError as error:
+                self.raised(error, began_at)
+                return
+            self.result = value  # type: ignore[assignment]
         self._origin.done(self)
 
     def raised(self, error: BaseException, began_at: float) -> None:
@@ -130,5 +129,5 @@ class Context:
         self._origin.done(self)
 
     def skipped(self) -> None:
-        """The task was cancelled before its handler began."""
+        """Nothing was run: the task was cancelled before its handler began, or is ours no more."""
         self._origin.done(self)

@@ -28,6 +28,7 @@ class CoroutineExecutor:
         self.moved_at = perf_counter()
         """when a task was last done, or began to wait in an empty line"""
         self._line: deque[Context] = deque()
+        self._running: set[Context] = set()
         self._idle: deque[asyncio.Future[None]] = deque()
         self._tasks: list[asyncio.Task[None]] = []
         self._is_closing = False
@@ -40,7 +41,14 @@ class CoroutineExecutor:
             self.moved_at = perf_counter()
         self._line.extend(contexts)
         for _ in range(min(len(self._line), len(self._idle))):
-            self._idle.popleft().set_result(None)
+            future = self._idle.popleft()
+            if not future.done():
+                future.set_result(None)
+
+    @property
+    def load(self) -> int:
+        """Tasks that wait or run, also those whose worker has lost them meanwhile."""
+        return len(self._line) + len(self._running)
 
     @property
     def waiting(self) -> int:
@@ -60,6 +68,15 @@ class CoroutineExecutor:
             task.cancel()
 
     async def _serve(self) -> None:
+        while True:
+            try:
+                await self._serve_line()
+            except asyncio.CancelledError:
+                if self._is_closing:
+                    raise
+                _uncancel()
+
+    async def _serve_line(self) -> None:
         loop = asyncio.get_running_loop()
         turn_began_at = perf_counter()
         while True:
@@ -75,20 +92,34 @@ class CoroutineExecutor:
                 turn_began_at = perf_counter()
 
     async def _perform(self, context: Context) -> None:
+        self._running.add(context)
         while context.must_wait:  # noqa: ASYNC110 - the lease is a clock; nothing announces its end
             await asyncio.sleep(_LEASE_POLL_S)
         if context.is_void:
+            self._running.discard(context)
             context.skipped()
             return
         began_at = perf_counter()
+        error: BaseException | None = None
         try:
             value = await context.origin.handle(context.task, context)
-        except asyncio.CancelledError as error:
+        except asyncio.CancelledError as raised:
             if self._is_closing:
                 raise
-            context.raised(error, began_at)
-        except BaseException as error:
-            context.raised(error, began_at)
-        else:
-            context.returned(value, began_at)
+            _uncancel()
+            error = raised
+        except BaseException as raised:
+            error = raised
         self.moved_at = perf_counter()
+        # Free before the outcome is told, so that whoever hears of it finds the slot free.
+        self._running.discard(context)
+        if error is None:
+            context.returned(value, began_at)
+        else:
+            context.raised(error, began_at)
+
+
+def _uncancel() -> None:
+    """A handler may cancel the task that it runs in; that is not meant for the slot."""
+    if task := asyncio.current_task():
+        task.uncancel()

@@ -28,6 +28,7 @@ class ThreadExecutor:
         self.moved_at = perf_counter()
         """when a task was last done, or began to wait in an empty line"""
         self._line: SimpleQueue[Context | None] = SimpleQueue()
+        self._running: set[Context] = set()
         self._threads = [
             threading.Thread(target=self._serve, name=f"penstock-{n}", daemon=True)
             for n in range(slots)
@@ -43,6 +44,11 @@ class ThreadExecutor:
         put = self._line.put
         for context in contexts:
             put(context)
+
+    @property
+    def load(self) -> int:
+        """Tasks that wait or run, also those whose worker has lost them meanwhile."""
+        return self._line.qsize() + len(self._running)
 
     @property
     def waiting(self) -> int:
@@ -68,16 +74,23 @@ class ThreadExecutor:
     def _serve(self) -> None:
         get = self._line.get
         while (context := get()) is not None:
+            self._running.add(context)
             while context.must_wait:
                 time.sleep(_LEASE_POLL_S)
             if context.is_void:
+                self._running.discard(context)
                 context.skipped()
                 continue
             began_at = perf_counter()
+            error: BaseException | None = None
             try:
                 value = context.origin.handle(context.task, context)
-            except BaseException as error:
-                context.raised(error, began_at)
-            else:
-                context.returned(value, began_at)
+            except BaseException as raised:
+                error = raised
             self.moved_at = perf_counter()
+            # Free before the outcome is told, so that whoever hears of it finds the slot free.
+            self._running.discard(context)
+            if error is None:
+                context.returned(value, began_at)
+            else:
+                context.raised(error, began_at)

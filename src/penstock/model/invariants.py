@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 _RECOVERY_GRACE_MS = 60_000
+_CREATION_GRACE_MS = 2 * 3_600_000
 
 DIGEST_BYTES = 40
 """how long the digest in front of an index entry is"""
@@ -33,6 +34,14 @@ class Element(NamedTuple):
     key: bytes | None = None
     """its unique key, if it has one"""
     holder: bytes | None = None
+
+
+class Registration(NamedTuple):
+    """An entry of the list of queues."""
+
+    queue: str
+    registered_at_ms: int
+    """on the store's clock"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +92,8 @@ class Snapshot:
 
     queues: Mapping[str, QueueSnapshot] = field(default_factory=dict)
     """every queue of which anything was found, listed or not"""
-    registry: Mapping[str, str] = field(default_factory=dict)
-    """the list of queues: name -> incarnation"""
+    registry: Mapping[str, Registration] = field(default_factory=dict)
+    """the list of queues, by incarnation"""
     leases: Mapping[str, int] = field(default_factory=dict)
     """registered worker -> end of its lease (ms)"""
     condemned: Mapping[str, int] = field(default_factory=dict)
@@ -369,12 +378,12 @@ def holders_can_be_recovered(snapshot: Snapshot) -> Iterator[Violation]:
 
 
 def live_queues_are_registered(snapshot: Snapshot) -> Iterator[Violation]:
-    """I13, at rest: every queue that exists is on the list of queues. Proves that no task waits
-    where nobody looks. (One hole is known: a client that registers a name and then stops for so
-    long that others create and delete the queue brings it back unlisted.)
+    """I13: every queue that exists is on the list of queues, under the incarnation that it has.
+    Proves that no task waits where nobody looks, and that a delete takes the name off the list.
     """
     for queue in snapshot.queues.values():
-        if queue.exists and queue.name not in snapshot.registry:
+        entry = snapshot.registry.get(queue.incarnation)
+        if queue.exists and (entry is None or entry.queue != queue.name):
             yield Violation(
                 "I13",
                 queue.name,
@@ -444,20 +453,29 @@ def traces_belong_to_workers(snapshot: Snapshot) -> Iterator[Violation]:
             )
 
 
-def registered_queues_exist(snapshot: Snapshot) -> Iterator[Violation]:
-    """I13, at rest: every queue on the list exists. (Between being listed and being created it does
-    not, and two producers that create it at once can leave a name behind when it is deleted.)
+def registrations_belong_to_queues(snapshot: Snapshot) -> Iterator[Violation]:
+    """I13, at rest: every entry of the list of queues is that of a queue. (Between being listed and
+    being created or taken off again it is not, and a client that crashes then leaves it behind.)
+
+    Nobody can tell an entry left behind from one whose owner is about to create the queue, and to
+    remove the latter would leave the queue unlisted. So an entry is taken for the former only when
+    it is older than any request that could still create the queue: a client repeats a numbered
+    request for less than an hour. The time is the store's own, from the server that is asked what
+    time it is now, so no client's clock matters. Whoever was stopped for two hours between two
+    requests can still be wronged; `live_queues_are_registered` then says so, and repair lists it.
     """
-    for name in snapshot.registry:
+    for incarnation, (name, registered_at_ms) in snapshot.registry.items():
         queue = snapshot.queues.get(name)
-        if queue is None or not queue.exists:
+        is_used = queue is not None and queue.incarnation == incarnation
+        if not is_used and snapshot.now_ms - registered_at_ms > _CREATION_GRACE_MS:
             yield Violation(
                 "I13",
                 name,
-                "the queue is on the list of queues but does not exist",
+                f"the list of queues has an entry {incarnation!r} for this queue, left behind by "
+                "somebody who did not come to create or delete it",
                 is_repairable=True,
-                kind="registered_queue_is_absent",
-                subject=snapshot.registry[name],
+                kind="registration_of_no_queue",
+                subject=incarnation,
             )
 
 
@@ -509,6 +527,7 @@ AT_EVERY_INSTANT: tuple[Callable[[Snapshot], Iterable[Violation]], ...] = (
     failures_belong_to_tasks,
     unique_keys_belong_to_tasks,
     holders_can_be_recovered,
+    live_queues_are_registered,
     empty_queues_are_empty,
     keys_are_as_they_should_be,
 )
@@ -517,8 +536,7 @@ AT_EVERY_INSTANT: tuple[Callable[[Snapshot], Iterable[Violation]], ...] = (
 AT_REST: tuple[Callable[[Snapshot], Iterable[Violation]], ...] = (
     members_are_known,
     traces_belong_to_workers,
-    live_queues_are_registered,
-    registered_queues_exist,
+    registrations_belong_to_queues,
     dead_workers_are_recovered,
 )
 """True once whatever was under way has ended or been recovered."""

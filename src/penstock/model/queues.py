@@ -42,6 +42,12 @@ def check_settings(given: QueueSettings) -> dict[str, int | None]:
     return checked
 
 
+def check_side(side: Side) -> None:
+    """Refuse anything that is neither end of a queue."""
+    if side not in ("front", "back"):
+        raise InvalidArgument(f"a task goes back to the 'front' or the 'back', not to {side!r}")
+
+
 def check_bytes(kind: str, payload: bytes) -> None:
     """Refuse a task or result that is not bytes, before anything is sent."""
     if type(payload) is not bytes:

@@ -35,6 +35,27 @@ class Command(NamedTuple, Generic[R]):
     decode: Callable[[list[Any]], R]
 
 
+class QueueAbsent(Exception):
+    """A reply: the queue does not exist; register it, then come again with an incarnation.
+
+    Never seen by an application: the client handles this and `QueueTaken`.
+    """
+
+
+class QueueTaken(Exception):
+    """A reply: the queue exists under another incarnation; unregister the one that was sent, then
+    come again without.
+    """
+
+
+def check_queue(reply: list[Any]) -> None:
+    """Raise what the reply says about the queue, if it says that the request cannot go on."""
+    if reply[0] == b"no_queue":
+        raise QueueAbsent
+    if reply[0] == b"queue_exists":
+        raise QueueTaken
+
+
 def unexpected(script: Script, reply: object) -> ProtocolError:
     """A reply that the script's header does not list."""
     return ProtocolError(

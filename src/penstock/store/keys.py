@@ -63,7 +63,7 @@ class NamespaceKeys:
         self.namespace = check_name("namespace", namespace)
         self.tag = f"{{{key_part(namespace)}}}"
         self.queues = f"{self.tag}:queues"
-        """hash: queue -> incarnation"""
+        """hash: incarnation -> when it was registered (ms), a space, the queue"""
         self.workers = f"{self.tag}:workers"
         """zset: worker -> end of its lease (ms)"""
         self.condemned = f"{self.tag}:condemned"

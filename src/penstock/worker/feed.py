@@ -39,8 +39,26 @@ class Executor(Protocol):
 
     @property
     def waiting(self) -> int: ...
+    @property
+    def load(self) -> int: ...
     def submit(self, contexts: Iterable[Context]) -> None: ...
     def recall(self) -> list[Context]: ...
+
+
+class Crew(Protocol):
+    """The other feeds of the worker, and what it wants to know."""
+
+    def changed(self) -> None:
+        """Something has happened that the worker may be waiting for."""
+
+    def tasks_wait(self) -> None:
+        """There are more tasks here than slots."""
+
+    def room_made(self, by: Feed | None = None) -> None:
+        """A slot may have become free, for others than `by`."""
+
+    def owed(self, feed: Feed) -> int:
+        """How many free slots are for queues that have waited longer for their turn."""
 
 
 class Feed:
@@ -56,9 +74,7 @@ class Feed:
         handler: Handler,
         executor: Executor,
         max_payload: int,
-        shared_load: Callable[[Executor], int],
-        on_waiting: Callable[[], None],
-        on_change: Callable[[], None],
+        crew: Crew,
     ) -> None:
         self.queue = keys.queue
         self.keys = keys
@@ -72,9 +88,7 @@ class Feed:
         self.finished = self.failed = self.refused = 0
         self._store = store
         self.executor = executor
-        self._shared_load = shared_load
-        self._on_waiting = on_waiting
-        self._on_change = on_change
+        self._crew = crew
         self._is_exchanging = False
         self._prefetch = Prefetch(executor.slots)
         self._loop = asyncio.get_running_loop()
@@ -88,11 +102,18 @@ class Feed:
         """such a wake-up has come and has not been answered yet"""
         self._must_look = False
         """kept apart, as a wake-up can overtake the reply that says that there is nothing"""
+        self._is_apart = False
+        """what is next must not run beside what this worker holds"""
+        self._cancelled: list[bytes] = []
+        """what was cancelled while a claim was under way that may have started it"""
+        self.claimed_at = 0.0
 
     # From the executor, in whatever thread it runs.
 
     def done(self, context: Context) -> None:
-        if self.is_closed:
+        if self.is_closed or self.lease.is_lost:
+            # Its task is somebody else's by now, or about to be: nothing may be said about it.
+            self._tell(self._crew.room_made)
             return
         self._outcomes.append(context)
         now = perf_counter()
@@ -102,8 +123,11 @@ class Feed:
         ):
             self._is_signalled = True
             self._signalled_at = now
-            with suppress(RuntimeError):  # the worker has ended meanwhile, and its loop with it
-                self._loop.call_soon_threadsafe(self._signal.set)
+            self._tell(self._signal.set)
+
+    def _tell(self, act: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the worker has ended meanwhile, and its loop with it
+            self._loop.call_soon_threadsafe(act)
 
     # From the worker, on its event loop.
 
@@ -117,8 +141,9 @@ class Feed:
             self._is_exchanging = True
             await self._exchange()
             self._is_exchanging = False
+            self._cancelled.clear()
             if not self.is_accepting:
-                self._on_change()
+                self._crew.changed()
 
     def woken(self, message: bytes = b"") -> None:
         """There may be work."""
@@ -135,16 +160,32 @@ class Feed:
         if self._outcomes:
             self._signal.set()
 
-    def cancel(self, task: bytes) -> None:
+    def cancel(self, message: bytes) -> None:
         """Tell the handlers of a task that the result is of no use any more."""
+        if self._is_exchanging:
+            self._cancelled.append(message)
+        last_process, _, task = message.partition(b" ")
         for context in self.held.values():
-            if context.task == task:
+            # An equal task that was started later is not meant.
+            if context.task == task and context.token <= int(last_process):
                 context.cancel()
 
     def deleted(self, message: bytes) -> None:
-        """Tell all handlers so."""
+        """Tell the handlers of all tasks that were started before the queue was deleted."""
+        last_process = int(message.split()[1])
         for context in self.held.values():
-            context.cancel()
+            if context.token <= last_process:
+                context.cancel()
+
+    def nudge(self) -> None:
+        """A slot has become free that this queue may have waited for."""
+        if self.wants_work and self.room() > 0:
+            self._signal.set()
+
+    @property
+    def wants_work(self) -> bool:
+        """Whether there may be tasks to claim."""
+        return self.is_accepting and (self._must_look or not self._is_waiting)
 
     async def stop_accepting(self) -> None:
         """Start nothing more, and let others have what was meant for this worker."""
@@ -182,7 +223,11 @@ class Feed:
     def room(self) -> int:
         if not self.is_accepting or self.is_closed or not self.lease.is_valid:
             return 0
-        return max(0, self.executor.slots + self._prefetch.ahead - self._shared_load(self.executor))
+        room = self.executor.slots + self._prefetch.ahead - self.executor.load
+        if room <= 0 and self.executor.waiting and not self.held:
+            # Other queues hold tasks ahead; this one gets its turn behind them.
+            return 1
+        return max(0, room)
 
     @property
     def is_done(self) -> bool:
@@ -194,17 +239,20 @@ class Feed:
         finished = [context for context in outcomes if context.outcome == "finished"]
         if len(finished) < len(outcomes):
             await self._report_others(outcomes)
-        limit = self.room()
+        limit = max(0, self.room() - self._crew.owed(self))
         if self._is_woken and limit == 0 and not self.is_closed:
             await self._store.run(queues.pass_work(self.keys, self.worker))
+            self._is_waiting = False
         self._is_woken = False
-        if finished or (limit > 0 and (self._must_look or not self._is_waiting)):
+        if finished or (limit > 0 and self.wants_work):
             if limit > 0:
                 self._must_look = False
+                self.claimed_at = self._loop.time()
             claim = await self._claim(finished, limit)
             self._refuse(claim.refused)
             self.finished += len(finished) - len(claim.refused)
             await self._begin(claim, limit)
+        self._crew.room_made(self)
         if not self.lease.is_valid and not self.is_closed:
             # Claiming goes on as soon as the heartbeat has got through again.
             self._loop.call_later(_LEASE_POLL_S, self._signal.set)
@@ -220,7 +268,9 @@ class Feed:
             self.held.pop(context.token, None)
         if outcomes:
             self._prefetch.observe(len(outcomes), total_s)
-        if self.is_closed:
+            if self._is_apart:
+                self._is_apart = self._is_waiting = False
+        if self.is_closed or self.lease.is_lost:
             return []
         return outcomes
 
@@ -242,27 +292,27 @@ class Feed:
     async def _begin(self, claim: Claim, limit: int) -> None:
         if claim.word == "not_working" and not self.is_closed:
             self.lease.lose()
-            self._on_change()
+            self._crew.changed()
         contexts = [
             Context(self, process, task)
             for process, task in enumerate(claim.tasks, claim.first_process)
         ]
         self.held.update((context.token, context) for context in contexts)
+        for message in self._cancelled:
+            self.cancel(message)
         if not self.is_accepting:
             # Asked for before the worker was told to stop.
             await self.give_back(contexts)
             return
         self.executor.submit(contexts)
         if self.executor.waiting or self._outcomes:
-            self._on_waiting()
-        self._is_waiting = len(contexts) < limit
-        if limit and not self._is_waiting:
-            # There was as much as was asked for, so there may be more, and room for it already.
-            self._loop.call_soon(self._look_again)
-
-    def _look_again(self) -> None:
-        if not self._is_waiting and self.room() > self.executor.slots // 2:
-            self._signal.set()
+            self._crew.tasks_wait()
+        if limit:
+            self._is_waiting = len(contexts) < limit
+            self._is_apart = claim.word == "apart"
+            if not self._is_waiting and self.room() > self.executor.slots // 2:
+                # There was as much as was asked for, so there may be more, and room for it already.
+                self._signal.set()
 
     async def _report_others(self, outcomes: list[Context]) -> None:
         failed = [context for context in outcomes if context.outcome == "failed"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from penstock.client._sync.client import Penstock
     from penstock.client.settings import Settings
     from penstock.worker.handlers import Function, Handler
+
+_STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 
 def serve(
@@ -64,8 +67,31 @@ def run_until_stopped(worker: Worker) -> None:
 
     async def work() -> None:
         loop = asyncio.get_running_loop()
-        for signum in (signal.SIGTERM, signal.SIGINT):
+        for signum in _STOPPING:
             loop.add_signal_handler(signum, worker.stop)
         await worker.run()
 
+    _keep_signals_from_children()
     uvloop.run(work())
+
+
+def _keep_signals_from_children() -> None:
+    """A process that a handler forks would tell its signals to this worker's event loop.
+
+    So it forgets that it ever listened, and signals wait until it has.
+    """
+    masks: list[set[signal.Signals]] = []
+
+    def hold_back() -> None:
+        masks.append(signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING))  # type: ignore[arg-type]
+
+    def let_through() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, masks.pop())
+
+    def forget() -> None:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        let_through()
+
+    os.register_at_fork(before=hold_back, after_in_parent=let_through, after_in_child=forget)

@@ -21,7 +21,7 @@ from penstock.errors import InvalidArgument, LeaseLost, StoreUnavailable
 from penstock.executors.coroutines import CoroutineExecutor
 from penstock.executors.threads import ThreadExecutor
 from penstock.model.workers import HEARTBEAT_MS, LEASE_MS
-from penstock.worker.feed import Executor, Feed
+from penstock.worker.feed import Feed
 from penstock.worker.handlers import make_handler
 from penstock.worker.prefetch import TOO_LONG_S
 from penstock.worker.wakeup import listen
@@ -76,9 +76,11 @@ class Worker:
         self._feeds: list[Feed] = []
         self._stops = 0
         self._is_abandoned = False
+        self._is_registered = False
         self._is_watching = False
         self._giving_back: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
+        self._stop_asked = asyncio.Event()
         self.id = ""
         """empty until the worker has joined its queues; one that lost its lease goes on under a
         new id
@@ -93,8 +95,9 @@ class Worker:
             self._coroutines.start()
         living = asyncio.create_task(self._keep_living())
         try:
-            while not living.done() and not self._stops:
-                await self._change([living])
+            stop = asyncio.create_task(self._stop_asked.wait())
+            await asyncio.wait([living, stop], return_when=asyncio.FIRST_COMPLETED)
+            stop.cancel()
             await self._end(living)
             if not self._is_abandoned:
                 await living
@@ -109,6 +112,7 @@ class Worker:
         Called again: end at once.
         """
         self._stops += 1
+        self._stop_asked.set()
         self._changed.set()
 
     async def _keep_living(self) -> None:
@@ -133,7 +137,7 @@ class Worker:
                 is_urgent = True
                 deadline = min(deadline, clock() + _LEAVE_S)
             left_s = deadline - clock()
-            if left_s <= 0:
+            if left_s <= 0 or not self._is_registered:
                 log.error("left without a word, the store does not answer id=%s", self.id)
                 self._is_abandoned = True
                 living.cancel()
@@ -152,6 +156,7 @@ class Worker:
 
         session.heartbeat.on_lost = tell
         await session.start()
+        self._is_registered = True
         tasks: list[asyncio.Task[None]] = []
         try:
             for queue in self._handlers:
@@ -177,6 +182,7 @@ class Worker:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._leave(session)
+            self._is_registered = False
 
     async def _wind_down(
         self, session: AsyncWorkerSession, tasks: list[asyncio.Task[None]]
@@ -201,7 +207,7 @@ class Worker:
             await asyncio.to_thread(session.heartbeat.stop)
             log.warning("lease lost, starting again under a new name id=%s", session.id)
             # A peer may be about to do the same; doing it twice is harmless, and now is sooner.
-            await self._client.fail_worker(session.id)
+            await session.abandon()
         else:
             await session.stop()
             log.info("worker stopped id=%s", session.id)
@@ -215,27 +221,48 @@ class Worker:
             handler,
             self._coroutines if handler.is_async else self._threads,
             self._client.settings.max_payload,
-            self._load,
-            self._watch,
-            self._changed.set,
+            self,
+        )
+
+    # What the feeds say and ask.
+
+    def changed(self) -> None:
+        self._changed.set()
+
+    def tasks_wait(self) -> None:
+        """See to it that they do not wait long."""
+        if not self._is_watching:
+            self._is_watching = True
+            asyncio.get_running_loop().call_later(TOO_LONG_S, self._check_stall)
+
+    def room_made(self, by: Feed | None = None) -> None:
+        for feed in self._feeds:
+            if feed is not by:
+                feed.nudge()
+
+    def owed(self, feed: Feed) -> int:
+        return sum(
+            other.claimed_at < feed.claimed_at and other.wants_work and other.room() > 0
+            for other in self._feeds
+            if other is not feed and other.executor is feed.executor
         )
 
     async def _until(self, condition: Callable[[], bool], tasks: list[asyncio.Task[None]]) -> None:
         """Wait for a condition, looked at whenever something changed. A failed task of ours is
         raised here.
         """
-        while not condition():
-            await self._change(tasks)
+        while True:
+            self._changed.clear()
+            if condition():
+                return
+            change = asyncio.create_task(self._changed.wait())
+            try:
+                await asyncio.wait([change, *tasks], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                change.cancel()
             for task in (*tasks, self._giving_back):
                 if task is not None and task.done():
                     task.result()
-
-    async def _change(self, tasks: list[asyncio.Task[None]]) -> None:
-        """Return when something has changed, or one of the tasks has ended."""
-        waiter = asyncio.create_task(self._changed.wait())
-        await asyncio.wait([waiter, *tasks], return_when=asyncio.FIRST_COMPLETED)
-        waiter.cancel()
-        self._changed.clear()
 
     async def _look(self) -> None:
         """A wake-up can be lost on its way. This is the most that it costs."""
@@ -243,12 +270,6 @@ class Worker:
             await asyncio.sleep(_LOOK_EVERY_S * random.uniform(0.5, 1.5))
             for feed in self._feeds:
                 feed.look()
-
-    def _watch(self) -> None:
-        """Tasks wait here for a free slot: see to it that they do not wait long."""
-        if not self._is_watching:
-            self._is_watching = True
-            asyncio.get_running_loop().call_later(TOO_LONG_S, self._check_stall)
 
     def _check_stall(self) -> None:
         """Give back what waits behind a task that takes long: another worker could start it now."""
@@ -260,7 +281,7 @@ class Worker:
             self._giving_back = asyncio.create_task(self._give_back_waiting())
             self._giving_back.add_done_callback(lambda _: self._changed.set())
         elif self._threads.waiting or self._coroutines.waiting:
-            self._watch()
+            self.tasks_wait()
         self._report()
 
     async def _give_back_waiting(self) -> None:
@@ -277,10 +298,9 @@ class Worker:
         for feed in self._feeds:
             feed.report()
 
-    def _load(self, executor: Executor | None = None) -> int:
-        """Tasks held and not done: all of them, or those of one executor."""
-        feeds = self._feeds
-        return sum(feed.load for feed in feeds if executor in (None, feed.executor))
+    def _load(self) -> int:
+        """Tasks held and not done."""
+        return sum(feed.load for feed in self._feeds)
 
     def _is_done(self) -> bool:
         return all(feed.is_done for feed in self._feeds)

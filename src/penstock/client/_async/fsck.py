@@ -104,7 +104,7 @@ async def take_snapshot(client: AsyncPenstock, with_elements: bool = True) -> Sn
             snapshots[queue] = await _read_queue(client, keys.queue(queue), holders, with_elements)
     # What queues refer to is read after them: a worker registers before it joins one.
     lists = sorted(n.owner for n in found.names if n.kind == "work")
-    facts = {} if "" in found.broken else await _read_namespace(client, lists)
+    facts = {} if "" in found.broken else await _read_namespace(client, lists, found.broken)
     return Snapshot(
         queues=snapshots,
         unknown_keys=tuple(found.unknown),
@@ -235,10 +235,16 @@ async def _page(client: AsyncPenstock, key: str) -> AsyncIterator[Element]:
         seen += len(page)
 
 
-async def _read_namespace(client: AsyncPenstock, lists: list[str]) -> dict[str, Any]:
+async def _read_namespace(
+    client: AsyncPenstock, lists: list[str], broken: set[str]
+) -> dict[str, Any]:
     keys, call = client.keys, client.store.call
-    listed = await _all(client, "HSCAN", keys.queues)
-    registry = {name.decode(): incarnation.decode() for name, incarnation in listed}
+    listed = [
+        (incarnation.decode(), checks.open_registration(entry))
+        for incarnation, entry in await _all(client, "HSCAN", keys.queues)
+    ]
+    # A queue that could not be read must not look as if it did not exist.
+    registry = {i: entry for i, entry in listed if entry.queue not in broken}
     work = {}
     for worker in lists:
         served = await client.store.run(workers.list_work(keys, worker))
@@ -275,8 +281,8 @@ async def _mend(client: AsyncPenstock, violation: Violation) -> None:
             await fail_worker(store, keys, subject)
         case "queue_not_registered":
             await store.run(queues.register_queue(keys, violation.queue, subject))
-        case "registered_queue_is_absent":
-            await store.run(queues.unregister_queue(keys, violation.queue, subject))
+        case "registration_of_no_queue":
+            await store.run(queues.unregister_queue(keys, subject))
         case "failures_of_no_task":
             await _forget_failures(client, keys.queue(violation.queue), subject)
         case "unique_key_of_no_task":

@@ -20,6 +20,7 @@ from penstock.model.queues import (
     check_payload,
     check_settings,
 )
+from penstock.store.command import QueueAbsent, QueueTaken
 from penstock.store.commands import processes, queues, tasks
 
 if TYPE_CHECKING:
@@ -57,11 +58,14 @@ class AsyncQueue:
         if type(task) is not bytes or len(task) > self._max_payload:
             self._check(task)
         keys, batch = self._keys, (task,)
-        ready = await self._store.run_once(
-            lambda operation: tasks.enqueue_tasks(keys, operation, batch)
-        )
-        if ready is None:
-            await self._create_with(batch)
+        try:
+            await self._store.run_once(
+                lambda operation: tasks.enqueue_tasks(keys, operation, batch)
+            )
+            return
+        except QueueAbsent:
+            pass  # what goes wrong from here on has nothing to do with it
+        await self._enqueue(batch)
 
     async def enqueue_many(self, items: Iterable[bytes]) -> int:
         """Add tasks in their order; returns how many.
@@ -99,14 +103,13 @@ class AsyncQueue:
         unique_key = _unique_key(task, key)
         holder = secrets.token_bytes(8)
 
-        async def enqueue(incarnation: str) -> Enqueued | None:
-            return await self._store.run_once(
+        return await self._in_queue(
+            lambda incarnation: self._store.run_once(
                 lambda operation: tasks.enqueue_unique_task(
                     self._keys, operation, task, unique_key, holder, incarnation
                 )
             )
-
-        return await self._in_queue(enqueue)
+        )
 
     async def count(self) -> int:
         """How many tasks wait."""
@@ -166,7 +169,11 @@ class AsyncQueue:
 
     async def pause(self) -> None:
         """Hand out nothing more. What runs goes on, and tasks can still be added."""
-        await self._in_queue(lambda i: self._store.run(queues.pause_queue(self._keys, i)))
+        await self._in_queue(
+            lambda incarnation: self._store.run_once(
+                lambda operation: queues.pause_queue(self._keys, operation, incarnation)
+            )
+        )
 
     async def resume(self) -> None:
         """Hand out tasks again."""
@@ -180,7 +187,9 @@ class AsyncQueue:
         """
         given = check_settings(settings)
         await self._in_queue(
-            lambda i: self._store.run(queues.configure_queue(self._keys, given, i))
+            lambda incarnation: self._store.run_once(
+                lambda operation: queues.configure_queue(self._keys, operation, given, incarnation)
+            )
         )
 
     async def delete(self) -> Deleted:
@@ -189,7 +198,7 @@ class AsyncQueue:
             lambda operation: queues.delete_queue(self._keys, operation)
         )
         if incarnation:
-            await self._store.run(queues.unregister_queue(self._namespace, self.name, incarnation))
+            await self._store.run(queues.unregister_queue(self._namespace, incarnation))
         return deleted
 
     async def inspect(self) -> QueueState:
@@ -222,29 +231,33 @@ class AsyncQueue:
             await subscription.close()
 
     async def _enqueue(self, batch: list[bytes] | tuple[bytes, ...]) -> None:
-        ready = await self._store.run_once(
-            lambda operation: tasks.enqueue_tasks(self._keys, operation, batch)
-        )
-        if ready is None:
-            await self._create_with(batch)
-
-    async def _create_with(self, batch: list[bytes] | tuple[bytes, ...]) -> None:
-        """Bring the queue into being with its first tasks."""
         await self._in_queue(
             lambda incarnation: self._store.run_once(
                 lambda operation: tasks.enqueue_tasks(self._keys, operation, batch, incarnation)
             )
         )
 
-    async def _in_queue(self, act: Callable[[str], Awaitable[R | None]]) -> R:
-        """Do something to the queue, and first bring it into being if it does not exist."""
-        answer = await act("")
-        if answer is None or answer is False:
-            incarnation = secrets.token_hex(8)
-            await self._store.run(queues.register_queue(self._namespace, self.name, incarnation))
-            answer = await act(incarnation)
-        assert answer is not None
-        return answer
+    async def _in_queue(self, act: Callable[[str], Awaitable[R]]) -> R:
+        """Do something to the queue, and bring it into being if it does not exist.
+
+        The list of queues lives on another server than the queue may, so this is several steps. An
+        incarnation is on the list before a queue is created with it, and leaves it only after a
+        reply has said that no queue will be. A crash in between leaves an entry that names no
+        queue, which `penstock fsck --repair` removes.
+        """
+        incarnation = ""
+        while True:
+            try:
+                return await act(incarnation)
+            except QueueAbsent:
+                wanted = secrets.token_hex(8)
+                step = queues.register_queue(self._namespace, self.name, wanted)
+            except QueueTaken:
+                # Somebody was faster; that queue has an entry of its own.
+                wanted = ""
+                step = queues.unregister_queue(self._namespace, incarnation)
+            await self._store.run(step)
+            incarnation = wanted
 
     def _check(self, task: bytes) -> None:
         check_payload("task", task, self._max_payload)

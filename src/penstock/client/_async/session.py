@@ -140,6 +140,12 @@ class AsyncWorkerSession:
         )
         return self._processes(queue, claim), claim.refused
 
+    async def abandon(self) -> None:
+        """Give everything up after the lease was lost, also where nobody knows of this worker."""
+        for queue in list(self._queues):
+            await self._leave(queue, is_lost=True)
+        await self._client.fail_worker(self.id)
+
     async def stop(self) -> None:
         """Unregister. Everything still held goes back to the front at no cost."""
         await run_blocking(self.heartbeat.stop)

@@ -97,6 +97,7 @@ class _Link(asyncio.Protocol):
         self._timeout_s = timeout_s
         self._loop = asyncio.get_running_loop()
         self._reader = new_reader()
+        self._heard_at = 0.0
         self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()
         self._watch: asyncio.TimerHandle | None = None
         self._ended = self._loop.create_future()
@@ -118,6 +119,7 @@ class _Link(asyncio.Protocol):
         self._transport: asyncio.Transport = transport  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
+        self._heard_at = self._loop.time()
         self._reader.feed(data)
         try:
             while (reply := self._reader.gets()) is not False:
@@ -147,7 +149,9 @@ class _Link(asyncio.Protocol):
         self._watch = None
         if not self._waiting:
             return
-        due_in_s = self._waiting[0][1] + self._timeout_s - self._loop.time()
+        # A long reply that is on its way is not silence.
+        since = max(self._waiting[0][1], self._heard_at)
+        due_in_s = since + self._timeout_s - self._loop.time()
         if due_in_s <= 0:
             self._reason = "timed out"
             self._transport.abort()

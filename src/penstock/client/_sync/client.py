@@ -38,7 +38,11 @@ class Penstock:
         return Queue(self.store, self.keys, name, self.settings.max_payload)
 
     def queues(self) -> list[str]:
-        """The names of all queues, in order."""
+        """The names of all queues, in order.
+
+        Every queue that exists is among them. A name may also be that of a queue which somebody
+        began to create and then crashed; `inspect` leaves those out.
+        """
         names: set[str] = set()
         cursor = "0"
         while True:

@@ -106,7 +106,7 @@ def take_snapshot(client: Penstock, with_elements: bool = True) -> Snapshot:
             snapshots[queue] = _read_queue(client, keys.queue(queue), holders, with_elements)
     # What queues refer to is read after them: a worker registers before it joins one.
     lists = sorted(n.owner for n in found.names if n.kind == "work")
-    facts = {} if "" in found.broken else _read_namespace(client, lists)
+    facts = {} if "" in found.broken else _read_namespace(client, lists, found.broken)
     return Snapshot(
         queues=snapshots,
         unknown_keys=tuple(found.unknown),
@@ -237,10 +237,14 @@ def _page(client: Penstock, key: str) -> Iterator[Element]:
         seen += len(page)
 
 
-def _read_namespace(client: Penstock, lists: list[str]) -> dict[str, Any]:
+def _read_namespace(client: Penstock, lists: list[str], broken: set[str]) -> dict[str, Any]:
     keys, call = client.keys, client.store.call
-    listed = _all(client, "HSCAN", keys.queues)
-    registry = {name.decode(): incarnation.decode() for name, incarnation in listed}
+    listed = [
+        (incarnation.decode(), checks.open_registration(entry))
+        for incarnation, entry in _all(client, "HSCAN", keys.queues)
+    ]
+    # A queue that could not be read must not look as if it did not exist.
+    registry = {i: entry for i, entry in listed if entry.queue not in broken}
     work = {}
     for worker in lists:
         served = client.store.run(workers.list_work(keys, worker))
@@ -277,8 +281,8 @@ def _mend(client: Penstock, violation: Violation) -> None:
             fail_worker(store, keys, subject)
         case "queue_not_registered":
             store.run(queues.register_queue(keys, violation.queue, subject))
-        case "registered_queue_is_absent":
-            store.run(queues.unregister_queue(keys, violation.queue, subject))
+        case "registration_of_no_queue":
+            store.run(queues.unregister_queue(keys, subject))
         case "failures_of_no_task":
             _forget_failures(client, keys.queue(violation.queue), subject)
         case "unique_key_of_no_task":

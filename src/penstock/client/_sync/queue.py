@@ -22,6 +22,7 @@ from penstock.model.queues import (
     check_payload,
     check_settings,
 )
+from penstock.store.command import QueueAbsent, QueueTaken
 from penstock.store.commands import processes, queues, tasks
 
 if TYPE_CHECKING:
@@ -57,9 +58,12 @@ class Queue:
         if type(task) is not bytes or len(task) > self._max_payload:
             self._check(task)
         keys, batch = self._keys, (task,)
-        ready = self._store.run_once(lambda operation: tasks.enqueue_tasks(keys, operation, batch))
-        if ready is None:
-            self._create_with(batch)
+        try:
+            self._store.run_once(lambda operation: tasks.enqueue_tasks(keys, operation, batch))
+            return
+        except QueueAbsent:
+            pass  # what goes wrong from here on has nothing to do with it
+        self._enqueue(batch)
 
     def enqueue_many(self, items: Iterable[bytes]) -> int:
         """Add tasks in their order; returns how many.
@@ -97,14 +101,13 @@ class Queue:
         unique_key = _unique_key(task, key)
         holder = secrets.token_bytes(8)
 
-        def enqueue(incarnation: str) -> Enqueued | None:
-            return self._store.run_once(
+        return self._in_queue(
+            lambda incarnation: self._store.run_once(
                 lambda operation: tasks.enqueue_unique_task(
                     self._keys, operation, task, unique_key, holder, incarnation
                 )
             )
-
-        return self._in_queue(enqueue)
+        )
 
     def count(self) -> int:
         """How many tasks wait."""
@@ -162,7 +165,11 @@ class Queue:
 
     def pause(self) -> None:
         """Hand out nothing more. What runs goes on, and tasks can still be added."""
-        self._in_queue(lambda i: self._store.run(queues.pause_queue(self._keys, i)))
+        self._in_queue(
+            lambda incarnation: self._store.run_once(
+                lambda operation: queues.pause_queue(self._keys, operation, incarnation)
+            )
+        )
 
     def resume(self) -> None:
         """Hand out tasks again."""
@@ -175,7 +182,11 @@ class Queue:
         failed deliveries a task is dead (None: 5).
         """
         given = check_settings(settings)
-        self._in_queue(lambda i: self._store.run(queues.configure_queue(self._keys, given, i)))
+        self._in_queue(
+            lambda incarnation: self._store.run_once(
+                lambda operation: queues.configure_queue(self._keys, operation, given, incarnation)
+            )
+        )
 
     def delete(self) -> Deleted:
         """Delete all waiting and dead tasks, and the queue itself unless tasks are running."""
@@ -183,7 +194,7 @@ class Queue:
             lambda operation: queues.delete_queue(self._keys, operation)
         )
         if incarnation:
-            self._store.run(queues.unregister_queue(self._namespace, self.name, incarnation))
+            self._store.run(queues.unregister_queue(self._namespace, incarnation))
         return deleted
 
     def inspect(self) -> QueueState:
@@ -216,29 +227,33 @@ class Queue:
             subscription.close()
 
     def _enqueue(self, batch: list[bytes] | tuple[bytes, ...]) -> None:
-        ready = self._store.run_once(
-            lambda operation: tasks.enqueue_tasks(self._keys, operation, batch)
-        )
-        if ready is None:
-            self._create_with(batch)
-
-    def _create_with(self, batch: list[bytes] | tuple[bytes, ...]) -> None:
-        """Bring the queue into being with its first tasks."""
         self._in_queue(
             lambda incarnation: self._store.run_once(
                 lambda operation: tasks.enqueue_tasks(self._keys, operation, batch, incarnation)
             )
         )
 
-    def _in_queue(self, act: Callable[[str], R | None]) -> R:
-        """Do something to the queue, and first bring it into being if it does not exist."""
-        answer = act("")
-        if answer is None or answer is False:
-            incarnation = secrets.token_hex(8)
-            self._store.run(queues.register_queue(self._namespace, self.name, incarnation))
-            answer = act(incarnation)
-        assert answer is not None
-        return answer
+    def _in_queue(self, act: Callable[[str], R]) -> R:
+        """Do something to the queue, and bring it into being if it does not exist.
+
+        The list of queues lives on another server than the queue may, so this is several steps. An
+        incarnation is on the list before a queue is created with it, and leaves it only after a
+        reply has said that no queue will be. A crash in between leaves an entry that names no
+        queue, which `penstock fsck --repair` removes.
+        """
+        incarnation = ""
+        while True:
+            try:
+                return act(incarnation)
+            except QueueAbsent:
+                wanted = secrets.token_hex(8)
+                step = queues.register_queue(self._namespace, self.name, wanted)
+            except QueueTaken:
+                # Somebody was faster; that queue has an entry of its own.
+                wanted = ""
+                step = queues.unregister_queue(self._namespace, incarnation)
+            self._store.run(step)
+            incarnation = wanted
 
     def _check(self, task: bytes) -> None:
         check_payload("task", task, self._max_payload)

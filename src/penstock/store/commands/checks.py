@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.codec.elements import open_element, open_unique
-from penstock.model.invariants import Element, QueueSnapshot
+from penstock.model.invariants import Element, QueueSnapshot, Registration
 from penstock.model.queues import DEFAULT_MAX_FAILURES, Counters
 from penstock.store.command import Command, unexpected
 from penstock.store.script import load
@@ -141,6 +141,16 @@ def queue_snapshot(queue: str, workers: Sequence[str], reply: list[Any]) -> Queu
 def held_processes(flat: list[bytes]) -> dict[int, Element]:
     """The processes of one worker."""
     return {int(process): open_element(element) for process, element in pairs(flat)}
+
+
+def open_registration(entry: bytes) -> Registration:
+    """An entry of the list of queues, as `scripts/register_queue.lua` writes it. One that somebody
+    else wrote counts as old.
+    """
+    time, _, queue = entry.decode(errors="backslashreplace").partition(" ")
+    if not time.isdecimal():
+        return Registration(entry.decode(errors="backslashreplace"), 0)
+    return Registration(queue, int(time))
 
 
 def pairs(flat: list[bytes]) -> list[tuple[bytes, bytes]]:

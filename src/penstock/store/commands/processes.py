@@ -21,7 +21,7 @@ STOP_TASKS = load("stop_tasks")
 FAIL_TASKS = load("fail_tasks")
 FIND_PROCESSES = load("find_processes")
 
-_REFUSALS = {b"empty": "empty", b"idle": "idle", b"paused": "paused"}
+_REFUSALS = {b"empty": "empty", b"apart": "apart", b"idle": "idle", b"paused": "paused"}
 _REFUSALS |= {b"not_working": "not_working", b"too_many": "too_many"}
 
 
@@ -44,7 +44,15 @@ def start_tasks(
             keys.idle,
             keys.failures,
         ),
-        (operation.number, worker, limit, int(wait), keys.wake, MAX_HELD),
+        (
+            operation.number,
+            worker,
+            limit,
+            int(wait),
+            keys.wake,
+            MAX_HELD,
+            DEFAULT_MAX_FAILURES,
+        ),
         decode,
     )
 
@@ -85,6 +93,7 @@ def finish_tasks(
             int(wait),
             keys.wake,
             MAX_HELD,
+            DEFAULT_MAX_FAILURES,
             keys.done,
             len(processes),
             *processes,

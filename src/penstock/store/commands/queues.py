@@ -12,7 +12,7 @@ from penstock.model.queues import (
     QueueState,
     Returned,
 )
-from penstock.store.command import Command, Operation, unexpected
+from penstock.store.command import Command, Operation, check_queue, unexpected
 from penstock.store.script import Script, load
 
 if TYPE_CHECKING:
@@ -35,13 +35,13 @@ LIST_QUEUES = load("list_queues")
 
 def join_queue(
     keys: QueueKeys, operation: Operation, worker: str, incarnation: str = ""
-) -> Command[bool]:
-    """Let a worker start tasks; False if the queue must be registered first."""
+) -> Command[None]:
+    """Let a worker start tasks. Raises QueueAbsent or QueueTaken."""
     return Command(
         JOIN_QUEUE,
         (keys.memory(operation.lane), keys.meta, keys.members),
         (operation.number, worker, incarnation),
-        _exists(JOIN_QUEUE),
+        _done_to_queue(JOIN_QUEUE),
     )
 
 
@@ -91,31 +91,45 @@ def pass_work(keys: QueueKeys, worker: str) -> Command[None]:
     )
 
 
-def pause_queue(keys: QueueKeys, incarnation: str = "") -> Command[bool]:
-    """Hand out nothing more; False if the queue must be registered first."""
-    return Command(PAUSE_QUEUE, (keys.meta,), (incarnation,), _exists(PAUSE_QUEUE))
+def pause_queue(keys: QueueKeys, operation: Operation, incarnation: str = "") -> Command[None]:
+    """Hand out nothing more. Raises QueueAbsent or QueueTaken."""
+    return Command(
+        PAUSE_QUEUE,
+        (keys.memory(operation.lane), keys.meta),
+        (operation.number, incarnation),
+        _done_to_queue(PAUSE_QUEUE),
+    )
 
 
 def resume_queue(keys: QueueKeys) -> Command[bool]:
     """Hand out tasks again; False if there is no such queue."""
-    return Command(
-        RESUME_QUEUE,
-        (keys.ready, keys.meta, keys.idle),
-        (keys.work, keys.wake),
-        _exists(RESUME_QUEUE),
-    )
+
+    def decode(reply: list[Any]) -> bool:
+        if reply[0] in (b"ok", b"no_queue"):
+            return bool(reply[0] == b"ok")
+        raise unexpected(RESUME_QUEUE, reply)
+
+    return Command(RESUME_QUEUE, (keys.ready, keys.meta, keys.idle), (keys.work, keys.wake), decode)
 
 
 def configure_queue(
-    keys: QueueKeys, settings: Mapping[str, int | None], incarnation: str = ""
-) -> Command[bool]:
-    """Change settings (None: the default); False if the queue must be registered first."""
+    keys: QueueKeys,
+    operation: Operation,
+    settings: Mapping[str, int | None],
+    incarnation: str = "",
+) -> Command[None]:
+    """Change settings (None: the default). Raises QueueAbsent or QueueTaken."""
     pairs = (
         part
         for name, value in settings.items()
         for part in (name, "" if value is None else str(value))
     )
-    return Command(CONFIGURE_QUEUE, (keys.meta,), (incarnation, *pairs), _exists(CONFIGURE_QUEUE))
+    return Command(
+        CONFIGURE_QUEUE,
+        (keys.memory(operation.lane), keys.meta),
+        (operation.number, incarnation, *pairs),
+        _done_to_queue(CONFIGURE_QUEUE),
+    )
 
 
 def delete_queue(keys: QueueKeys, operation: Operation) -> Command[tuple[Deleted, str]]:
@@ -182,19 +196,23 @@ def inspect_queue(keys: QueueKeys, members: Sequence[str]) -> Command[QueueState
 
 
 def register_queue(keys: NamespaceKeys, queue: str, incarnation: str) -> Command[None]:
-    """Put a queue on the list of queues, before it is created."""
+    """Put an attempt to create a queue on the list of queues, before it is made."""
     return Command(REGISTER_QUEUE, (keys.queues,), (queue, incarnation), _ok(REGISTER_QUEUE))
 
 
-def unregister_queue(keys: NamespaceKeys, queue: str, incarnation: str) -> Command[None]:
-    """Take a deleted queue off the list of queues, unless it has been created again."""
-    return Command(UNREGISTER_QUEUE, (keys.queues,), (queue, incarnation), _ok(UNREGISTER_QUEUE))
+def unregister_queue(keys: NamespaceKeys, incarnation: str) -> Command[None]:
+    """Take an incarnation off the list of queues: that of a deleted queue, or one that was not
+    needed.
+    """
+    return Command(UNREGISTER_QUEUE, (keys.queues,), (incarnation,), _ok(UNREGISTER_QUEUE))
 
 
 def list_queues(
     keys: NamespaceKeys, cursor: str, limit: int = 1000
 ) -> Command[tuple[str, list[str]]]:
-    """A page of queue names and the cursor of the next page, '0' after the last."""
+    """A page of queue names and the cursor of the next page, '0' after the last. A name may come
+    more than once.
+    """
 
     def decode(reply: list[Any]) -> tuple[str, list[str]]:
         if reply[0] == b"ok":
@@ -212,11 +230,12 @@ def _ok(script: Script) -> Callable[[list[Any]], None]:
     return decode
 
 
-def _exists(script: Script) -> Callable[[list[Any]], bool]:
-    def decode(reply: list[Any]) -> bool:
-        if reply[0] in (b"ok", b"no_queue"):
-            return bool(reply[0] == b"ok")
-        raise unexpected(script, reply)
+def _done_to_queue(script: Script) -> Callable[[list[Any]], None]:
+    is_ok = _ok(script)
+
+    def decode(reply: list[Any]) -> None:
+        check_queue(reply)
+        is_ok(reply)
 
     return decode
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.codec.elements import plain_element, task_of
 from penstock.errors import QueueFull
 from penstock.model.queues import Enqueued, Page
-from penstock.store.command import Command, Operation, unexpected
+from penstock.store.command import Command, Operation, check_queue, unexpected
 from penstock.store.script import load
 
 if TYPE_CHECKING:
@@ -24,17 +24,17 @@ PAGE_TASKS = load("page_tasks")
 
 def enqueue_tasks(
     keys: QueueKeys, operation: Operation, tasks: Sequence[bytes], incarnation: str = ""
-) -> Command[int | None]:
-    """Add up to 5,000 tasks; the answer is how many are ready now, or None if the queue must be
-    registered first.
+) -> Command[int]:
+    """Add up to 5,000 tasks; the answer is how many are ready now.
+
+    Raises QueueFull, QueueAbsent or QueueTaken.
     """
 
-    def decode(reply: list[Any]) -> int | None:
+    def decode(reply: list[Any]) -> int:
         word = reply[0]
         if word == b"ok":
             return int(reply[1])
-        if word == b"no_queue":
-            return None
+        check_queue(reply)
         if word == b"full":
             raise _full(keys, len(tasks), reply)
         raise unexpected(ENQUEUE_TASKS, reply)
@@ -54,17 +54,16 @@ def enqueue_unique_task(
     unique_key: bytes,
     holder: bytes,
     incarnation: str = "",
-) -> Command[Enqueued | None]:
-    """Add a task unless its key is taken; None if the queue must be registered first."""
+) -> Command[Enqueued]:
+    """Add a task unless its key is taken. Raises QueueFull, QueueAbsent or QueueTaken."""
 
-    def decode(reply: list[Any]) -> Enqueued | None:
+    def decode(reply: list[Any]) -> Enqueued:
+        check_queue(reply)
         match reply[0]:
             case b"ok":
                 return Enqueued(True, task)
             case b"exists":
                 return Enqueued(False, reply[1])
-            case b"no_queue":
-                return None
             case b"full":
                 raise _full(keys, 1, reply)
         raise unexpected(ENQUEUE_UNIQUE_TASK, reply)

@@ -23,7 +23,7 @@ local done = recall(memory, operation)
 if done then return done end
 
 redis.call('LLEN', ready)
-redis.call('HEXISTS', meta, 'incarnation')
+local last_process = redis.call('HGET', meta, 'process') or '0'
 redis.call('HLEN', failures)
 redis.call('HLEN', unique)
 local digest = redis.sha1hex(task)
@@ -41,5 +41,6 @@ for _, entry in ipairs(entries) do
   end
 end
 if removed > 0 then redis.call('HINCRBY', meta, 'cancelled', removed) end
-publish(cancel, task)
+-- An equal task that is started after this is not meant, however late the event arrives.
+publish(cancel, last_process .. ' ' .. task)
 return remember(memory, operation, {'ok', removed})

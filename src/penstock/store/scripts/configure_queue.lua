@@ -1,21 +1,32 @@
 -- Change settings of a queue. A setting given as an empty string falls back to its default.
 --
--- KEYS[1] meta         hash    settings and counters of the queue
--- ARGV[1] incarnation  string  made for a queue that does not exist yet, or empty
--- ARGV[2] settings...  string  name, value, name, value, ...
+-- KEYS[1] memory       string  last operation of this lane
+-- KEYS[2] meta         hash    settings and counters of the queue
+-- ARGV[1] operation    int     number of this operation in its lane
+-- ARGV[2] incarnation  string  made for a queue that does not exist yet, or empty
+-- ARGV[3] settings...  string  name, value, name, value, ...
 --
 -- Returns {'ok'}
---         {'no_queue'}   register the queue, then send again with an incarnation
--- include clock queue
-local meta = KEYS[1]
-local incarnation = ARGV[1]
+--         {'no_queue'}       register the queue, then send again with an incarnation
+--         {'queue_exists'}   under another incarnation; unregister this one, then send again without
+-- include clock memory queue
+local memory, meta = unpack(KEYS)
+local operation, incarnation = ARGV[1], ARGV[2]
+local FIRST_SETTING = 3
 
-if not ensure_queue(meta, incarnation) then return {'no_queue'} end
-for index = 2, #ARGV, 2 do
+local done = recall(memory, operation)
+if done then return done end
+
+local known = redis.call('HGET', meta, 'incarnation')
+local refusal = refuse_queue(memory, operation, known, incarnation)
+if refusal then return refusal end
+
+if not known then create_queue(meta, incarnation) end
+for index = FIRST_SETTING, #ARGV, 2 do
   if ARGV[index + 1] == '' then
     redis.call('HDEL', meta, ARGV[index])
   else
     redis.call('HSET', meta, ARGV[index], ARGV[index + 1])
   end
 end
-return {'ok'}
+return remember(memory, operation, {'ok'})

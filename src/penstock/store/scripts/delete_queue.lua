@@ -24,8 +24,8 @@ local operation, delete = unpack(ARGV)
 local done = recall(memory, operation)
 if done then return done end
 
-local incarnation, started, finished, stopped, failed, lost = unpack(redis.call('HMGET', meta,
-  'incarnation', 'started', 'finished', 'stopped', 'failed', 'lost'))
+local incarnation, last_process, started, finished, stopped, failed, lost = unpack(redis.call('HMGET', meta,
+  'incarnation', 'process', 'started', 'finished', 'stopped', 'failed', 'lost'))
 if not incarnation then
   -- Remembered, or a copy of the request that arrives late would delete a queue created since.
   allow_when_full(memory)
@@ -47,5 +47,6 @@ if running > 0 then
 else
   redis.call('UNLINK', meta)
 end
-publish(delete, waiting + buried)
+-- Tasks that are started after this are not meant, however late the event arrives.
+publish(delete, (waiting + buried) .. ' ' .. last_process)
 return remember(memory, operation, {'ok', waiting + buried, running, incarnation})

@@ -15,6 +15,7 @@
 --
 -- Returns {'ok', ready}            how many tasks are ready now
 --         {'no_queue'}             register the queue, then send again with an incarnation
+--         {'queue_exists'}         under another incarnation; unregister this one, then send again without
 --         {'full', ready, max}     the queue would grow over its maximum length
 -- include clock channels memory queue wake
 local memory, ready, meta, idle = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -28,14 +29,15 @@ local count = #ARGV - FIRST_TASK + 1
 local length = redis.call('LLEN', ready)
 local known, max_length = unpack(redis.call('HMGET', meta, 'incarnation', 'max_length'))
 local idlers = redis.call('SCARD', idle)
--- A no is remembered as well, or a copy of the request that arrives late could still add what was refused.
-if not known and incarnation == '' then return remember(memory, operation, {'no_queue'}) end
+local refusal = refuse_queue(memory, operation, known, incarnation)
+if refusal then return refusal end
 if max_length and length + count > tonumber(max_length) then
+  -- A no is remembered as well, or a copy of the request that arrives late could still add what was refused.
   allow_when_full(memory)
   return remember(memory, operation, {'full', length, tonumber(max_length)})
 end
 
-if not known then ensure_queue(meta, incarnation) end
+if not known then create_queue(meta, incarnation) end
 for first = FIRST_TASK, #ARGV, 1000 do
   length = redis.call('LPUSH', ready, unpack(ARGV, first, math.min(first + 999, #ARGV)))
 end

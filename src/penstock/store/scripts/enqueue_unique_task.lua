@@ -19,12 +19,19 @@
 -- Returns {'ok', ready}            the task is new; how many tasks are ready now
 --         {'exists', task}         the task that holds the key
 --         {'no_queue'}             register the queue, then send again with an incarnation
+--         {'queue_exists'}         under another incarnation; unregister this one, then send again without
 --         {'full', ready, max}     the queue would grow over its maximum length
 -- include clock channels memory queue wake element
 local memory, ready, meta, idle, unique, unique_tasks = unpack(KEYS)
 local operation, incarnation, work, wake, key, holder, task = unpack(ARGV)
 
+-- The task that holds a key may be large, so only the refusal is remembered, not the task.
+local function refused_by(existing)
+  return {'exists', existing and string.sub(existing, HOLDER_BYTES + 1) or task}
+end
+
 local done = recall(memory, operation)
+if done and done[1] == 'exists' then return refused_by(redis.call('HGET', unique, key)) end
 if done then return done end
 
 local length = redis.call('LLEN', ready)
@@ -32,15 +39,19 @@ local known, max_length = unpack(redis.call('HMGET', meta, 'incarnation', 'max_l
 local idlers = redis.call('SCARD', idle)
 local existing = redis.call('HGET', unique, key)
 redis.call('ZCARD', unique_tasks) -- a key of the wrong type must be found before the first write
-if existing then return remember(memory, operation, {'exists', string.sub(existing, HOLDER_BYTES + 1)}) end
--- A no is remembered as well, or a copy of the request that arrives late could still add what was refused.
-if not known and incarnation == '' then return remember(memory, operation, {'no_queue'}) end
+local refusal = refuse_queue(memory, operation, known, incarnation)
+if refusal then return refusal end
+if existing then
+  remember(memory, operation, {'exists'})
+  return refused_by(existing)
+end
 if max_length and length + 1 > tonumber(max_length) then
+  -- A no is remembered as well, or a copy of the request that arrives late could still add what was refused.
   allow_when_full(memory)
   return remember(memory, operation, {'full', length, tonumber(max_length)})
 end
 
-if not known then ensure_queue(meta, incarnation) end
+if not known then create_queue(meta, incarnation) end
 length = redis.call('LPUSH', ready, unique_element(key, holder, task))
 redis.call('HSET', unique, key, holder .. task)
 redis.call('ZADD', unique_tasks, 0, unique_entry(key, task))

@@ -18,22 +18,25 @@
 -- ARGV[4] wait          int     1: wake this worker when there is work again
 -- ARGV[5] wake          string  prefix of the wake-up channels
 -- ARGV[6] max_held      int     how many tasks of a queue one worker may hold
--- ARGV[7] done          string  channel of the `done` event
--- ARGV[8] count         int     how many processes are finished
--- ARGV[9] processes...  int     `count` process ids, then nothing or `count` results (bytes)
+-- ARGV[7] max_failures  int     the default, for a queue without a setting of its own
+-- ARGV[8] done          string  channel of the `done` event
+-- ARGV[9] count         int     how many processes are finished
+-- ARGV[10] processes... int     `count` process ids, then nothing or `count` results (bytes)
 --
 -- Returns {refused, 'ok', first_process_id, task, ...}  refused: list of the process ids not held any more
 --         {refused, 'empty'}        nothing is ready
+--         {refused, 'apart'}        what is next must not run beside what the worker holds
 --         {refused, 'idle'}         nothing was to be started
 --         {refused, 'paused'}       the queue hands out nothing until it is resumed
 --         {refused, 'not_working'}  the worker has not started work here, or was failed since
 --         {refused, 'too_many'}     the worker holds `max_held` tasks already
 -- include channels memory chunks wake start claim element leave
 local memory, ready, running, meta, members, idle, failures, unique, unique_tasks = unpack(KEYS)
-local operation, worker, limit, wait, wake, max_held, done_channel, count = unpack(ARGV, 1, 8)
-local FIRST_PROCESS = 9
+local operation, worker, limit, wait, wake, max_held, max_failures, done_channel, count =
+  unpack(ARGV, 1, 9)
+local FIRST_PROCESS = 10
 
-local claim = new_claim(memory, ready, running, meta, members, idle, failures, worker, wait == '1', wake)
+local claim = new_claim(memory, ready, running, meta, members, idle, failures, worker, wait == '1', wake, max_failures)
 local done = recall(memory, operation)
 if done then
   local reply = repeat_claim(claim, done)

@@ -13,7 +13,8 @@
 -- ARGV[3] incarnation  string  made for a queue that does not exist yet, or empty
 --
 -- Returns {'ok'}
---         {'no_queue'}   register the queue, then send again with an incarnation
+--         {'no_queue'}       register the queue, then send again with an incarnation
+--         {'queue_exists'}   under another incarnation; unregister this one, then send again without
 -- include clock memory queue
 local memory, meta, members = unpack(KEYS)
 local operation, worker, incarnation = unpack(ARGV)
@@ -22,9 +23,11 @@ local done = recall(memory, operation)
 if done then return done end
 
 redis.call('SCARD', members)
-local is_absent = redis.call('HEXISTS', meta, 'incarnation') == 0
+local known = redis.call('HGET', meta, 'incarnation')
 allow_when_full(memory)
-if is_absent and incarnation == '' then return remember(memory, operation, {'no_queue'}) end
-ensure_queue(meta, incarnation)
+local refusal = refuse_queue(memory, operation, known, incarnation)
+if refusal then return refusal end
+
+if not known then create_queue(meta, incarnation) end
 redis.call('SADD', members, worker)
 return remember(memory, operation, {'ok'})

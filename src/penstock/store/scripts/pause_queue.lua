@@ -1,16 +1,25 @@
 -- Hand out nothing more until the queue is resumed. What is running goes on; enqueueing works.
 --
--- KEYS[1] meta         hash    settings and counters of the queue
--- ARGV[1] incarnation  string  made for a queue that does not exist yet, or empty
+-- KEYS[1] memory       string  last operation of this lane
+-- KEYS[2] meta         hash    settings and counters of the queue
+-- ARGV[1] operation    int     number of this operation in its lane
+-- ARGV[2] incarnation  string  made for a queue that does not exist yet, or empty
 --
 -- Returns {'ok'}
---         {'no_queue'}   register the queue, then send again with an incarnation
--- include clock queue
-local meta = KEYS[1]
-local incarnation = ARGV[1]
+--         {'no_queue'}       register the queue, then send again with an incarnation
+--         {'queue_exists'}   under another incarnation; unregister this one, then send again without
+-- include clock memory queue
+local memory, meta = unpack(KEYS)
+local operation, incarnation = unpack(ARGV)
 
-redis.call('HLEN', meta)
-redis.call('HDEL', meta, 'paused') -- a removal first, so that a full store can still be paused
-if not ensure_queue(meta, incarnation) then return {'no_queue'} end
+local done = recall(memory, operation)
+if done then return done end
+
+local known = redis.call('HGET', meta, 'incarnation')
+allow_when_full(memory)
+local refusal = refuse_queue(memory, operation, known, incarnation)
+if refusal then return refusal end
+
+if not known then create_queue(meta, incarnation) end
 redis.call('HSET', meta, 'paused', '1')
-return {'ok'}
+return remember(memory, operation, {'ok'})

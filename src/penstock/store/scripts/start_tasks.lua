@@ -16,17 +16,19 @@
 -- ARGV[4] wait      int     1: wake this worker when there is work again
 -- ARGV[5] wake      string  prefix of the wake-up channels
 -- ARGV[6] max_held  int     how many tasks of a queue one worker may hold
+-- ARGV[7] max_failures int  the default, for a queue without a setting of its own
 --
 -- Returns {'ok', first_process_id, task, task, ...}   the ids are consecutive
 --         {'empty'}        nothing is ready
+--         {'apart'}        what is next must not run beside what the worker holds
 --         {'paused'}       the queue hands out nothing until it is resumed
 --         {'not_working'}  the worker has not started work here, or was failed since
 --         {'too_many'}     the worker holds `max_held` tasks already
 -- include channels memory chunks wake start claim
 local memory, ready, running, meta, members, idle, failures = unpack(KEYS)
-local operation, worker, limit, wait, wake, max_held = unpack(ARGV)
+local operation, worker, limit, wait, wake, max_held, max_failures = unpack(ARGV)
 
-local claim = new_claim(memory, ready, running, meta, members, idle, failures, worker, wait == '1', wake)
+local claim = new_claim(memory, ready, running, meta, members, idle, failures, worker, wait == '1', wake, max_failures)
 local done = recall(memory, operation)
 if done then return repeat_claim(claim, done) end
 local reply = make_claim(claim, tonumber(limit), tonumber(max_held))

@@ -1,9 +1,8 @@
--- Take a deleted queue off the list of queues, unless it has been created again.
+-- Take an incarnation off the list of queues: that of a deleted queue, or one that was not needed.
 --
--- KEYS[1] queues       hash    queue -> incarnation
--- ARGV[1] queue        string
--- ARGV[2] incarnation  string  that of the deleted queue
+-- KEYS[1] queues       hash    incarnation -> when it was registered (ms), a space, the queue
+-- ARGV[1] incarnation  string
 --
 -- Returns {'ok'}
-if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then redis.call('HDEL', KEYS[1], ARGV[1]) end
+redis.call('HDEL', KEYS[1], ARGV[1])
 return {'ok'}

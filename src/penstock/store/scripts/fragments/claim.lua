@@ -1,46 +1,41 @@
 -- Starting tasks as both start_tasks and finish_tasks do it. A claim is remembered by its process ids alone:
 -- the tasks themselves are in `running` until they are finished, so a repeated reply is read from there.
-local function new_claim(memory, ready, running, meta, members, idle, failures, worker, wait, wake)
+local function new_claim(memory, ready, running, meta, members, idle, failures, worker, wait, wake, max_failures)
   return {memory = memory, ready = ready, running = running, meta = meta, members = members, idle = idle,
-    failures = failures, worker = worker, wait = wait, wake = wake}
+    failures = failures, worker = worker, wait = wait, wake = wake, max_failures = max_failures}
 end
 
--- Why this worker cannot start tasks now, or nil. Reads every key that starting writes to.
-local function claim_refusal(claim, room)
+local function make_claim(claim, limit, max_held)
+  -- Everything that is written to below is read first, which finds a key of the wrong type.
+  local room = max_held - redis.call('HLEN', claim.running)
   local waiting = redis.call('LLEN', claim.ready)
-  redis.call('HLEN', claim.failures)
-  local is_idle = redis.call('SISMEMBER', claim.idle, claim.worker)
-  if redis.call('SISMEMBER', claim.members, claim.worker) == 0 then return 'not_working' end
-  local is_paused = redis.call('HGET', claim.meta, 'paused')
+  local has_failures = redis.call('HLEN', claim.failures) > 0
+  local is_idle = redis.call('SISMEMBER', claim.idle, claim.worker) == 1
+  if redis.call('SISMEMBER', claim.members, claim.worker) == 0 then return {'not_working'} end
+  local is_paused, max_failures = unpack(redis.call('HMGET', claim.meta, 'paused', 'max_failures'))
   if is_paused or waiting == 0 then
-    if claim.wait and is_idle == 0 then
+    if claim.wait and not is_idle then
       -- A removal first, so that a full store can be worked off.
       redis.call('SREM', claim.idle, claim.worker)
       redis.call('SADD', claim.idle, claim.worker)
     end
-    return is_paused and 'paused' or 'empty'
+    return {is_paused and 'paused' or 'empty'}
   end
-  if room <= 0 then return 'too_many' end
-  return nil
-end
+  if room <= 0 then return {'too_many'} end
 
-local function make_claim(claim, limit, max_held)
-  local room = max_held - redis.call('HLEN', claim.running)
-  local refusal = claim_refusal(claim, room)
-  if refusal then return {refusal} end
-  allow_when_full(claim.memory)
+  local suspect = has_failures and suspect_from(tonumber(max_failures or claim.max_failures))
   local first, elements = start_elements(
-    claim.ready, claim.running, claim.meta, claim.failures, math.min(limit, room))
+    claim.ready, claim.running, claim.meta, claim.failures, math.min(limit, room), suspect)
   if #elements == 0 then
     -- What is next must not run beside what this worker holds. Others may start it; this worker comes again
     -- when it has finished that, and until then is not woken in vain.
     redis.call('SREM', claim.idle, claim.worker)
     wake_workers(claim.idle, claim.wake, 1)
-    return {'empty'}
+    return {'apart'}
   end
   -- Whoever got less than it asked for waits, also when more is there that is handed out one by one.
   if claim.wait and #elements < limit then redis.call('SADD', claim.idle, claim.worker) end
-  local left = redis.call('LLEN', claim.ready)
+  local left = waiting - #elements
   if left > 0 and redis.call('SCARD', claim.idle) > 0 then
     -- Wake-ups are passed on, so that one lost on its way to a dead worker delays nothing for long.
     wake_workers(claim.idle, claim.wake, left)

@@ -1,9 +1,19 @@
--- A queue exists while its meta hash does. Whoever finds it absent registers the name first and then
--- comes again with an incarnation, so that no queue with tasks is ever missing from the list of queues.
-local function ensure_queue(meta, incarnation)
-  if redis.call('HEXISTS', meta, 'incarnation') == 1 then return true end
-  if incarnation == '' then return false end
+-- A queue exists while its meta hash does. Whoever finds it absent puts an incarnation on the list of queues first and
+-- then comes again with it, so that no queue with tasks is ever missing from the list. Every attempt has an incarnation
+-- of its own, so whoever takes one off the list takes nothing away from anybody else.
+
+-- Why this request cannot go on, or nil. Remembered, or a copy of the request that arrives late could still do what
+-- was refused, and bring back an incarnation that is no longer on the list.
+local function refuse_queue(memory, operation, known, incarnation)
+  if not known and incarnation == '' then return remember(memory, operation, {'no_queue'}) end
+  if known and incarnation ~= '' and incarnation ~= known then
+    allow_when_full(memory) -- or the incarnation would stay on the list
+    return remember(memory, operation, {'queue_exists'})
+  end
+  return nil
+end
+
+local function create_queue(meta, incarnation)
   -- Process ids begin at the time of creation, so that tokens keep growing even over a delete.
   redis.call('HSET', meta, 'incarnation', incarnation, 'process', whole(now_ms() * 1000))
-  return true
 end

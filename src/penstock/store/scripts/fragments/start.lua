@@ -1,36 +1,56 @@
 -- Moves up to `limit` tasks from ready to running. Returns the first process id and the elements.
 -- The ids of one start are consecutive, and ids only grow, which lets recovery restore the old order.
-local SUSPECT = 2 -- failures after which a task is handed out alone, so that it takes no others down with it
 
-local function is_suspect(element, failures)
-  return tonumber(redis.call('HGET', failures, redis.sha1hex(element)) or '0') >= SUSPECT
+-- A task on its last chance may be what kills the workers. It is handed out alone, and no worker holds two such
+-- tasks at a time, so that the one that kills takes none of the others down with it for good.
+local function suspect_from(max_failures)
+  return math.max(2, max_failures - 1)
 end
 
-local function holds_suspect(running, failures)
+local function is_suspect(element, failures, suspect)
+  return tonumber(redis.call('HGET', failures, redis.sha1hex(element)) or '0') >= suspect
+end
+
+local function holds_suspect(running, failures, suspect)
   for _, element in ipairs(redis.call('HVALS', running)) do
-    if is_suspect(element, failures) then return true end
+    if is_suspect(element, failures, suspect) then return true end
   end
   return false
 end
 
--- No worker holds two suspects at a time. So a task that kills its workers takes each other task down with it
--- twice at most: after that both are suspects and never meet again.
-local function take_elements(ready, running, failures, limit)
-  if redis.call('HLEN', failures) == 0 then
-    return redis.call('RPOP', ready, limit) or {}
+-- Bounded by bytes as well: the reply to one claim must not keep a connection busy for long.
+local CLAIM_BYTES = 4 * 1024 * 1024
+local AT_ONCE = 16 -- so that it is passed by this many tasks at most
+
+local function pop_elements(ready, limit)
+  local elements, bytes = {}, 0
+  while #elements < limit and bytes < CLAIM_BYTES do
+    local wanted = math.min(AT_ONCE, limit - #elements)
+    local popped = redis.call('RPOP', ready, wanted) or {}
+    for index = 1, #popped do
+      elements[#elements + 1] = popped[index]
+      bytes = bytes + #popped[index]
+    end
+    if #popped < wanted then break end
   end
-  local waiting = redis.call('LRANGE', ready, -limit, -1)
+  return elements
+end
+
+-- `suspect` is false if no task has ever failed, which is nearly always so and saves looking.
+local function take_elements(ready, running, failures, limit, suspect)
+  if not suspect then return pop_elements(ready, limit) end
+  local waiting = redis.call('LRANGE', ready, -math.min(limit, AT_ONCE), -1)
   local taken = 0
-  while taken < #waiting and not is_suspect(waiting[#waiting - taken], failures) do
+  while taken < #waiting and not is_suspect(waiting[#waiting - taken], failures, suspect) do
     taken = taken + 1
   end
-  if taken == 0 and #waiting > 0 and not holds_suspect(running, failures) then taken = 1 end
+  if taken == 0 and #waiting > 0 and not holds_suspect(running, failures, suspect) then taken = 1 end
   if taken == 0 then return {} end
   return redis.call('RPOP', ready, taken)
 end
 
-local function start_elements(ready, running, meta, failures, limit)
-  local elements = take_elements(ready, running, failures, limit)
+local function start_elements(ready, running, meta, failures, limit, suspect)
+  local elements = take_elements(ready, running, failures, limit, suspect)
   local count = #elements
   if count == 0 then return 0, elements end
   local first = redis.call('HINCRBY', meta, 'process', count) - count + 1
