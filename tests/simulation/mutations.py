@@ -120,7 +120,7 @@ MUTATIONS = [
     ),
     Mutation(
         "tasks come in without waking anybody",
-        "if idlers > 0 then wake_workers(idle, wake, count) end",
+        "wake_workers(idle, wake, count)\n",
         "",
         "wait in",
     ),

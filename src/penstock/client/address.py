@@ -159,7 +159,14 @@ def _endpoint(place: str, default_port: int) -> Endpoint:
             "the store URL has a host with a colon; write an IPv6 address in brackets, as in "
             "redis://[::1]:6379"
         )
-    return Endpoint(host.strip("[]") or "localhost", int(port))
+    host = host.strip("[]") or "localhost"
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        raise InvalidUrl(
+            f"the store URL has the host {host!r}, which cannot be a host name"
+        ) from None
+    return Endpoint(host, int(port))
 
 
 def _database(text: str, topology: Topology) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.client._async.router import async_router
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from penstock.client.address import Address
 
 R = TypeVar("R")
+
+log = logging.getLogger("penstock.client")
+
+_TELL_AFTER = 5  # tries, half a second or so; shorter troubles need not be known
 
 
 class AsyncStore:
@@ -124,6 +129,8 @@ class AsyncStore:
                 reason = error
             await self.router.forget()
             turn += 1
+            if turn == _TELL_AFTER:
+                log.warning("no answer, trying again store=%s error=%s", self.address, reason)
             wait_s = patience.next_wait_s()
             if wait_s is None:
                 raise unavailable(self.address, patience.waited_s(), reason) from reason

@@ -26,9 +26,10 @@ local done = recall(memory, operation)
 if done then return done end
 
 local count = #ARGV - FIRST_TASK + 1
-local length = redis.call('LLEN', ready)
 local known, max_length = unpack(redis.call('HMGET', meta, 'incarnation', 'max_length'))
-local idlers = redis.call('SCARD', idle)
+-- Otherwise the first write goes to `ready`, and would itself find a key of the wrong type.
+local length = (max_length or not known) and redis.call('LLEN', ready)
+redis.call('SCARD', idle) -- a key of the wrong type must be found before the first write
 local refusal = refuse_queue(memory, operation, known, incarnation)
 if refusal then return refusal end
 if max_length and length + count > tonumber(max_length) then
@@ -43,5 +44,5 @@ for first = FIRST_TASK, #ARGV, 1000 do
 end
 redis.call('HINCRBY', meta, 'enqueued', count)
 publish(work, count)
-if idlers > 0 then wake_workers(idle, wake, count) end
+wake_workers(idle, wake, count)
 return remember(memory, operation, {'ok', length})

@@ -36,7 +36,7 @@ if done then return done end
 
 local length = redis.call('LLEN', ready)
 local known, max_length = unpack(redis.call('HMGET', meta, 'incarnation', 'max_length'))
-local idlers = redis.call('SCARD', idle)
+redis.call('SCARD', idle) -- a key of the wrong type must be found before the first write
 local existing = redis.call('HGET', unique, key)
 redis.call('ZCARD', unique_tasks) -- a key of the wrong type must be found before the first write
 local refusal = refuse_queue(memory, operation, known, incarnation)
@@ -57,5 +57,5 @@ redis.call('HSET', unique, key, holder .. task)
 redis.call('ZADD', unique_tasks, 0, unique_entry(key, task))
 redis.call('HINCRBY', meta, 'enqueued', 1)
 publish(work, 1)
-if idlers > 0 then wake_workers(idle, wake, 1) end
+wake_workers(idle, wake, 1)
 return remember(memory, operation, {'ok', length})

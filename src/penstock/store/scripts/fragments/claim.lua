@@ -36,7 +36,7 @@ local function make_claim(claim, limit, max_held)
   -- Whoever got less than it asked for waits, also when more is there that is handed out one by one.
   if claim.wait and #elements < limit then redis.call('SADD', claim.idle, claim.worker) end
   local left = waiting - #elements
-  if left > 0 and redis.call('SCARD', claim.idle) > 0 then
+  if left > 0 then
     -- Wake-ups are passed on, so that one lost on its way to a dead worker delays nothing for long.
     wake_workers(claim.idle, claim.wake, left)
   end

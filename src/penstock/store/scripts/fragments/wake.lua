@@ -4,9 +4,9 @@ local WAKES_AT_ONCE = 100 -- a woken worker that leaves work behind wakes the ne
 
 local function wake_workers(idle, wake_channel, tasks)
   local wanted = math.min(tasks + 1, WAKES_AT_ONCE)
-  while wanted > 0 do
+  for _ = 1, redis.call('SCARD', idle) do
+    if wanted == 0 then return end
     local worker = redis.call('SPOP', idle)
-    if not worker then return end
     -- Nobody listening means that this worker is gone or reconnecting; it looks by itself when it is back.
     if publish(wake_channel .. worker, '') > 0 then wanted = wanted - 1 end
   end
