@@ -3,7 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := src tests bench tools
+SOURCES := src tests bench tools examples
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check format sync bench bench-peers clean
@@ -36,7 +36,7 @@ bench: $(VENV)/base  ## Measure penstock by itself
 	$(BIN)/penstock bench
 
 bench-peers: $(VENV)/bench $(VENV)/system  ## Measure penstock beside other queues and the raw limit
-	$(BIN)/python -m bench.peers.run --markdown docs/benchmarks.md --chart docs/benchmarks.svg
+	$(BIN)/python bench/peers/run.py --markdown docs/benchmarks-peers.md --chart docs/benchmarks-peers.svg --out docs/benchmarks-peers.json
 
 clean:  ## Remove what the other commands made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

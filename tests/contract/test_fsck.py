@@ -407,3 +407,25 @@ def test_a_worker_repaired_away_cannot_finish_its_task(
     with pytest.raises(LeaseLost):
         process.finish()
     assert queue.peek() == b"task"
+
+
+def test_nothing_is_repaired_while_a_key_of_the_namespace_cannot_be_read(
+    ps: penstock.Penstock,
+    queue: penstock.Queue,
+    worker: penstock.WorkerSession,
+    redis_client: redis.Redis,
+    namespace_keys: NamespaceKeys,
+) -> None:
+    held = queue.inspect().held
+    leases = redis_client.dump(namespace_keys.workers)
+    assert leases is not None
+    redis_client.set(namespace_keys.workers, "not a sorted set")
+
+    report = fsck.check(ps)
+    fsck.repair(ps, report)
+
+    assert report.violations
+    assert not any(violation.is_repairable for violation in report.violations)
+    assert queue.inspect().held == held
+    redis_client.delete(namespace_keys.workers)
+    redis_client.restore(namespace_keys.workers, 0, leases)

@@ -19,7 +19,7 @@ EXAMPLES = [
     pytest.param(code, id=f"{document.name}-{number}")
     for document in DOCUMENTS
     for number, code in enumerate(re.findall(r"```python\n(.*?)```", document.read_text(), re.S))
-]
+] + [pytest.param(path.read_text(), id=path.name) for path in (ROOT / "examples").glob("*.py")]
 
 
 @pytest.mark.parametrize("code", EXAMPLES)

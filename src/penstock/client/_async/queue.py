@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 
     from penstock.client._async.store import AsyncStore
+    from penstock.client.template import TaskTemplate
+    from penstock.store.command import Command, Operation
     from penstock.store.keys import NamespaceKeys
 
 R = TypeVar("R")
@@ -47,6 +49,7 @@ class AsyncQueue:
         self._namespace = namespace
         self._keys = namespace.queue(name)
         self._max_payload = max_payload
+        self._template: TaskTemplate | None = None
         self.name = name
 
     async def enqueue(self, task: bytes) -> None:
@@ -57,15 +60,14 @@ class AsyncQueue:
         """
         if type(task) is not bytes or len(task) > self._max_payload:
             self._check(task)
-        keys, batch = self._keys, (task,)
+        if self._template is None:
+            self._template = self._store.template(self._enqueue_command)
         try:
-            await self._store.run_once(
-                lambda operation: tasks.enqueue_tasks(keys, operation, batch)
-            )
+            await self._store.run_template(self._template, task, self._enqueue_command)
             return
         except QueueAbsent:
             pass  # what goes wrong from here on has nothing to do with it
-        await self._enqueue(batch)
+        await self._enqueue((task,))
 
     async def enqueue_many(self, items: Iterable[bytes]) -> int:
         """Add tasks in their order; returns how many.
@@ -229,6 +231,9 @@ class AsyncQueue:
                     yield decode_event(wanted[message[0]], self.name, message[1])
         finally:
             await subscription.close()
+
+    def _enqueue_command(self, operation: Operation, task: bytes) -> Command[int]:
+        return tasks.enqueue_tasks(self._keys, operation, (task,))
 
     async def _enqueue(self, batch: list[bytes] | tuple[bytes, ...]) -> None:
         await self._in_queue(

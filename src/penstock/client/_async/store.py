@@ -9,6 +9,7 @@ from penstock.client._async.router import async_router
 from penstock.client._async.transport import pause
 from penstock.client.lanes import Lanes
 from penstock.client.retry import REPEATABLE_S, Patience
+from penstock.client.template import TaskTemplate
 from penstock.client.wire import (
     ConnectionLost,
     ReplyError,
@@ -89,6 +90,36 @@ class AsyncStore:
         self._lanes.give_back(lane)
         return command.decode(reply)
 
+    def template(self, build: Callable[[Operation, bytes], Command[Any]]) -> TaskTemplate:
+        """A command with one task, prepared to be sent often."""
+        script = build(Operation("", 0), b"").script
+        return TaskTemplate(build, self._digests.get(script) or self._learn(script))
+
+    async def run_template(
+        self,
+        template: TaskTemplate,
+        task: bytes,
+        build: Callable[[Operation, bytes], Command[R]],
+    ) -> R | None:
+        """Run the command that `build` makes, once, with less to do for the usual answer; that is
+        None.
+        """
+        lane = self._lanes.take()
+        packed = template.fill(lane.name, lane.number, task)
+        try:
+            reply = await self.router.exchange(template.key, packed)
+            if type(reply) is list and reply[0] == b"ok":
+                self._lanes.give_back(lane)
+                return None
+        except ConnectionLost:
+            await self.router.forget()
+            reply = None
+        command = build(Operation(lane.name, lane.number), task)
+        if type(reply) is not list:
+            reply = await self._repeat(command, packed, self._repeat_for_s)
+        self._lanes.give_back(lane)
+        return command.decode(reply)
+
     async def call(self, key: str, *parts: bytes | str | int) -> Any:
         """Run a plain command that only reads."""
         return await self._persist(key, [pack(*parts)], self.retry_for_s)
@@ -106,6 +137,13 @@ class AsyncStore:
                 return reply
         except ConnectionLost:
             await self.router.forget()
+        return await self._repeat(command, packed, retry_for_s)
+
+    async def _repeat(
+        self, command: Command[R], packed: bytes, retry_for_s: float | None
+    ) -> list[Any]:
+        """Send a command again that was not answered as it should be."""
+        script, keys, args, _ = command
         # EVAL runs the script and teaches it to the server, in case that is what was missing.
         text = script.text(self.dialect)
         tries = [pack("EVAL", text, len(keys), *keys, *args), packed]

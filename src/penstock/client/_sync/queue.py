@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
 
     from penstock.client._sync.store import Store
+    from penstock.client.template import TaskTemplate
+    from penstock.store.command import Command, Operation
     from penstock.store.keys import NamespaceKeys
 
 R = TypeVar("R")
@@ -47,6 +49,7 @@ class Queue:
         self._namespace = namespace
         self._keys = namespace.queue(name)
         self._max_payload = max_payload
+        self._template: TaskTemplate | None = None
         self.name = name
 
     def enqueue(self, task: bytes) -> None:
@@ -57,13 +60,14 @@ class Queue:
         """
         if type(task) is not bytes or len(task) > self._max_payload:
             self._check(task)
-        keys, batch = self._keys, (task,)
+        if self._template is None:
+            self._template = self._store.template(self._enqueue_command)
         try:
-            self._store.run_once(lambda operation: tasks.enqueue_tasks(keys, operation, batch))
+            self._store.run_template(self._template, task, self._enqueue_command)
             return
         except QueueAbsent:
             pass  # what goes wrong from here on has nothing to do with it
-        self._enqueue(batch)
+        self._enqueue((task,))
 
     def enqueue_many(self, items: Iterable[bytes]) -> int:
         """Add tasks in their order; returns how many.
@@ -225,6 +229,9 @@ class Queue:
                     yield decode_event(wanted[message[0]], self.name, message[1])
         finally:
             subscription.close()
+
+    def _enqueue_command(self, operation: Operation, task: bytes) -> Command[int]:
+        return tasks.enqueue_tasks(self._keys, operation, (task,))
 
     def _enqueue(self, batch: list[bytes] | tuple[bytes, ...]) -> None:
         self._in_queue(

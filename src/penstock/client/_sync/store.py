@@ -11,6 +11,7 @@ from penstock.client._sync.router import router
 from penstock.client._sync.transport import pause
 from penstock.client.lanes import Lanes
 from penstock.client.retry import REPEATABLE_S, Patience
+from penstock.client.template import TaskTemplate
 from penstock.client.wire import (
     ConnectionLost,
     ReplyError,
@@ -91,6 +92,36 @@ class Store:
         self._lanes.give_back(lane)
         return command.decode(reply)
 
+    def template(self, build: Callable[[Operation, bytes], Command[Any]]) -> TaskTemplate:
+        """A command with one task, prepared to be sent often."""
+        script = build(Operation("", 0), b"").script
+        return TaskTemplate(build, self._digests.get(script) or self._learn(script))
+
+    def run_template(
+        self,
+        template: TaskTemplate,
+        task: bytes,
+        build: Callable[[Operation, bytes], Command[R]],
+    ) -> R | None:
+        """Run the command that `build` makes, once, with less to do for the usual answer; that is
+        None.
+        """
+        lane = self._lanes.take()
+        packed = template.fill(lane.name, lane.number, task)
+        try:
+            reply = self.router.exchange(template.key, packed)
+            if type(reply) is list and reply[0] == b"ok":
+                self._lanes.give_back(lane)
+                return None
+        except ConnectionLost:
+            self.router.forget()
+            reply = None
+        command = build(Operation(lane.name, lane.number), task)
+        if type(reply) is not list:
+            reply = self._repeat(command, packed, self._repeat_for_s)
+        self._lanes.give_back(lane)
+        return command.decode(reply)
+
     def call(self, key: str, *parts: bytes | str | int) -> Any:
         """Run a plain command that only reads."""
         return self._persist(key, [pack(*parts)], self.retry_for_s)
@@ -108,6 +139,11 @@ class Store:
                 return reply
         except ConnectionLost:
             self.router.forget()
+        return self._repeat(command, packed, retry_for_s)
+
+    def _repeat(self, command: Command[R], packed: bytes, retry_for_s: float | None) -> list[Any]:
+        """Send a command again that was not answered as it should be."""
+        script, keys, args, _ = command
         # EVAL runs the script and teaches it to the server, in case that is what was missing.
         text = script.text(self.dialect)
         tries = [pack("EVAL", text, len(keys), *keys, *args), packed]
