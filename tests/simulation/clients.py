@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.client._async.client import AsyncPenstock
 from penstock.client._async.recovery import fail_worker
@@ -13,12 +13,15 @@ from penstock.store.script import SIMULATED
 from tests.simulation.world import QUEUES, Violated
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Generator
+    from collections.abc import Callable, Coroutine, Generator
 
     from penstock.client._async.session import AsyncProcess, AsyncWorkerSession
     from penstock.client.settings import Settings
-    from penstock.store.command import Command
+    from penstock.client.template import TaskTemplate
+    from penstock.store.command import Command, Operation
     from tests.simulation.scheduler import Program, Scheduler
+
+R = TypeVar("R")
 
 LEASE_MS = 3_000
 HEARTBEAT_MS = 1_000
@@ -53,6 +56,15 @@ class SimulatedStore(AsyncStore):
 
     async def _send(self, command: Command[Any], retry_for_s: float | None) -> list[Any]:
         return await Ask(command)
+
+    async def run_template(
+        self,
+        template: TaskTemplate,
+        task: bytes,
+        build: Callable[[Operation, bytes], Command[R]],
+    ) -> R:
+        """A template only saves packing, and nothing is packed here."""
+        return await self.run_once(lambda operation: build(operation, task))
 
 
 class SilentHeartbeat:
