@@ -8,7 +8,6 @@ from penstock.client._sync.fsck import take_snapshot
 from penstock.model.invariants import (
     AT_EVERY_INSTANT,
     AT_REST,
-    Snapshot,
     Violation,
     effects_are_single,
     failures_stay_below_the_limit,
@@ -17,6 +16,7 @@ from penstock.model.invariants import (
     tokens_only_grow,
     violations,
 )
+from penstock.model.snapshot import Snapshot
 
 if TYPE_CHECKING:
     import penstock

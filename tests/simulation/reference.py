@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from penstock.model.invariants import Registration
 from penstock.model.queues import DEFAULT_MAX_FAILURES, Counters
+from penstock.model.snapshot import Registration
 from tests.simulation.world import QUEUES, Violated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.model.invariants import QueueSnapshot, Snapshot
+    from penstock.model.snapshot import QueueSnapshot, Snapshot
     from penstock.store.command import Command
     from penstock.store.keys import NamespaceKeys
     from penstock.store.script import Parameter, Script

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.wire import ReplyError, new_reader, pack
-from penstock.model.invariants import QueueSnapshot, Snapshot
+from penstock.model.snapshot import QueueSnapshot, Snapshot
 from penstock.store.commands.checks import (
     READ_QUEUE,
     open_registration,

@@ -186,6 +186,7 @@ def test_a_worker_can_be_stopped_while_the_store_is_away(
     worker.stop()
 
     worker.join(15)
+    assert not worker.is_running
 
 
 def test_the_heartbeat_goes_on_while_a_handler_holds_the_event_loop(

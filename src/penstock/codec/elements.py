@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 
-from penstock.model.invariants import Element
+from penstock.model.snapshot import Element
 
 TAG = b"\x00\xffpenstock\xff"
 _KEY_LENGTH = struct.Struct(">H")

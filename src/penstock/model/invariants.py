@@ -9,112 +9,18 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from penstock.model.queues import Counters
+from penstock.model.snapshot import DIGEST_BYTES, Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
 
 _RECOVERY_GRACE_MS = 60_000
 _CREATION_GRACE_MS = 2 * 3_600_000
-
-DIGEST_BYTES = 40
-"""how long the digest in front of an index entry is"""
-
-
-class Element(NamedTuple):
-    """A task as it stands in a list or in a worker's hands."""
-
-    digest: str
-    """what its failures are counted under"""
-    task: bytes
-    key: bytes | None = None
-    """its unique key, if it has one"""
-    holder: bytes | None = None
-
-
-class Registration(NamedTuple):
-    """An entry of the list of queues."""
-
-    queue: str
-    registered_at_ms: int
-    """on the store's clock"""
-
-
-@dataclass(frozen=True, slots=True)
-class QueueSnapshot:
-    """One queue. The default is a queue that does not exist."""
-
-    name: str
-    incarnation: str = ""
-    process: int = 0
-    """the last process id given out"""
-    is_paused: bool = False
-    max_length: int | None = None
-    max_failures: int = 0
-    counters: Counters = field(default_factory=Counters)
-    ready: int = 0
-    held: int = 0
-    dead: int = 0
-    waiting: tuple[Element, ...] | None = None
-    """the ready tasks, the next to run first; None if they were not read. A reader short of memory
-    leaves out those that are neither unique nor have ever failed."""
-    buried: tuple[bytes, ...] = ()
-    """the dead tasks, oldest first, if they were read"""
-    members: frozenset[str] = frozenset()
-    idle: frozenset[str] = frozenset()
-    running: Mapping[str, Mapping[int, Element]] = field(default_factory=dict)
-    """worker -> process id -> element"""
-    unique: Mapping[bytes, tuple[bytes, bytes]] = field(default_factory=dict)
-    """key -> holder, task"""
-    unique_tasks: frozenset[bytes] = frozenset()
-    """digest of the task, then key"""
-    failures: Mapping[str, int] = field(default_factory=dict)
-    """digest of an element -> failed deliveries"""
-
-    @property
-    def exists(self) -> bool:
-        return bool(self.incarnation)
-
-    def elements(self) -> Iterator[Element]:
-        """Everything that waits or is held."""
-        yield from self.waiting or ()
-        for processes in self.running.values():
-            yield from processes.values()
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """Everything that is stored for one namespace."""
-
-    queues: Mapping[str, QueueSnapshot] = field(default_factory=dict)
-    """every queue of which anything was found, listed or not"""
-    registry: Mapping[str, Registration] = field(default_factory=dict)
-    """the list of queues, by incarnation"""
-    leases: Mapping[str, int] = field(default_factory=dict)
-    """registered worker -> end of its lease (ms)"""
-    condemned: Mapping[str, int] = field(default_factory=dict)
-    """failed worker -> when the next peer may try to recover it (ms)"""
-    now_ms: int = 0
-    """the store's clock, as leases have it; 0 if it was not read"""
-    info: frozenset[str] = frozenset()
-    """workers that said something about themselves"""
-    work: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """worker -> the queues on its list"""
-    unknown_keys: tuple[str, ...] = ()
-    mistyped_keys: tuple[str, ...] = ()
-    expiring_keys: tuple[str, ...] = ()
-    """live state that has a time to live"""
-    lasting_keys: tuple[str, ...] = ()
-    """memories of operations that have none"""
-
-    @property
-    def known_workers(self) -> frozenset[str]:
-        """Registered, or condemned and not yet recovered everywhere."""
-        return frozenset(self.leases) | frozenset(self.condemned)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,8 @@ from penstock.client._async.recovery import fail_worker
 from penstock.client._async.transport import pause
 from penstock.client.wire import ConnectionLost, ReplyError, pack, store_error, unavailable
 from penstock.codec.elements import HOLDER_BYTES, open_element, open_unique
-from penstock.model.invariants import (
-    DIGEST_BYTES,
-    Element,
-    QueueSnapshot,
-    Snapshot,
-    Violation,
-    violations,
-)
+from penstock.model.invariants import Violation, violations
+from penstock.model.snapshot import DIGEST_BYTES, Element, QueueSnapshot, Snapshot
 from penstock.store.commands import checks, queues, workers
 from penstock.store.keys import KEY_TYPES, QUEUE_KEY_TYPES, KeyName
 
