@@ -198,6 +198,10 @@ class Reference:
         number, reply = self._memory[arguments["memory"]]
         if number > arguments["operation"]:
             return None
+        if reply[0] == b"exists":
+            # The task that held the key is not remembered, only that one did.
+            holds = self.queues[self.queue_of(command)].unique.get(arguments["key"])
+            return [b"exists", holds[1] if holds else arguments["task"]]
         if name not in ("start_tasks", "finish_tasks"):
             return reply
         at = 1 if name == "finish_tasks" else 0

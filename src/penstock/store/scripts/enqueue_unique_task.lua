@@ -17,7 +17,7 @@
 -- ARGV[7] task          bytes
 --
 -- Returns {'ok', ready}            the task is new; how many tasks are ready now
---         {'exists', task}         the task that holds the key
+--         {'exists', task}         the task that holds the key (asked again: the one that holds it then)
 --         {'no_queue'}             register the queue, then send again with an incarnation
 --         {'queue_exists'}         under another incarnation; unregister this one, then send again without
 --         {'full', ready, max}     the queue would grow over its maximum length
