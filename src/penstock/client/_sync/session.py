@@ -114,6 +114,9 @@ class WorkerSession:
         task stays with this worker until it is finished or stopped, or until the worker's lease
         runs out, after which it returns to the front.
 
+        If the call itself ends without an answer (it was cancelled, or the store is away), tasks
+        that it may have started stay with this worker until it stops.
+
         Raises NotWorking if the worker has not started work on the queue, LeaseLost if it was
         failed since.
         """
