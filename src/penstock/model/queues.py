@@ -15,9 +15,6 @@ MAX_PAYLOAD = 1024 * 1024
 MAX_HELD = 10_000
 """How many tasks of one queue one worker may hold, which bounds the work of recovering it."""
 
-MAX_BATCH = 5_000
-"""How many tasks one script accepts."""
-
 DEFAULT_MAX_FAILURES = 5
 """Failed deliveries after which a task is dead, for a queue without a setting of its own."""
 

@@ -63,7 +63,6 @@ class Worker:
         # The store may be away for as long as it likes; a worker waits for it.
         self._client = AsyncPenstock(replace(settings, retry_for_s=None))
         self._handlers = {queue: make_handler(given) for queue, given in handlers.items()}
-        self._concurrency = concurrency
         self._grace_s = grace_s
         self._options: dict[str, Any] = {
             "name": name,

@@ -21,12 +21,19 @@ end
 -- Bounded by bytes as well: the reply to one claim must not keep a connection busy for long.
 local CLAIM_BYTES = 4 * 1024 * 1024
 local AT_ONCE = 16 -- so that it is passed by this many tasks at most
+-- Before Redis 7 (which this number came with), RPOP with a count walks the whole list to reach its end.
+local POP_AT_ONCE = redis.REDIS_VERSION_NUM and AT_ONCE or 1
 
 local function pop_elements(ready, limit)
   local elements, bytes = {}, 0
   while #elements < limit and bytes < CLAIM_BYTES do
-    local wanted = math.min(AT_ONCE, limit - #elements)
-    local popped = redis.call('RPOP', ready, wanted) or {}
+    local wanted = math.min(POP_AT_ONCE, limit - #elements)
+    local popped
+    if wanted == 1 then
+      popped = {redis.call('RPOP', ready) or nil}
+    else
+      popped = redis.call('RPOP', ready, wanted) or {}
+    end
     for index = 1, #popped do
       elements[#elements + 1] = popped[index]
       bytes = bytes + #popped[index]
