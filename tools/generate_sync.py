@@ -16,12 +16,14 @@ BY_HAND = {"__init__.py", "transport.py"}
 NOTE = "# Generated from {source} by tools/generate_sync.py. Edit that file instead.\n\n"
 
 SUBSTITUTIONS = [
+    (r"# sync: (.*)", r"\1"),
     (r"\basync (def|for|with)\b", r"\1"),
     (r"\bawait ", ""),
     (r"\b__aenter__\b", "__enter__"),
     (r"\b__aexit__\b", "__exit__"),
     (r"\bAsyncIterator\b", "Iterator"),
-    (r"\bAsyncGenerator\[(\w+), None\]", r"Generator[\1, None, None]"),
+    (r"\bAsyncGenerator\[([\w\[\]]+), None\]", r"Generator[\1, None, None]"),
+    (r"\bAsyncGenerator\b", "Generator"),
     (r"\bAwaitable\[([^\]]*)\]", r"\1"),
     (r"\bAwaitable, ", ""),
     (r"\bAsync([A-Z])", r"\1"),

@@ -47,8 +47,10 @@ PEERS = {
         Peer("saq", ("saq[redis]", "redis", "hiredis", "uvloop", "typing_extensions")),
         Peer("taskiq", ("taskiq", "taskiq-redis", "redis", "hiredis", "uvloop")),
         Peer("streaq", ("streaq", "coredis", "uvloop")),
+        Peer("bullmq-py", ("bullmq", "redis", "hiredis", "uvloop")),
         Peer("bullmq", ("bullmq", "ioredis"), is_node=True),
         Peer("bee-queue", ("bee-queue",), is_node=True),
+        Peer("kue", ("kue",), is_node=True),
     )
 }
 

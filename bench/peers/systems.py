@@ -1,4 +1,4 @@
-"""The systems that are measured, each with settings chosen beforehand, not searched."""
+"""The systems that are measured with tasks, each with settings chosen beforehand, not searched."""
 
 from __future__ import annotations
 
@@ -27,6 +27,14 @@ class System:
     # The second setting of a peer shares the producer of the first.
     has_own_producer: bool = True
     is_default: bool = True
+    # A job that waits can be looked up by its id; it is more than a message in a list.
+    keeps_record: bool = False
+    # Fewer where one round trip takes a tenth of a second.
+    most_samples: int = 1_000
+
+    @property
+    def is_node(self) -> bool:
+        return self.adapter.endswith(".mjs")
 
 
 SYSTEMS = (

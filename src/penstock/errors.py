@@ -40,6 +40,27 @@ class PayloadTooLarge(PenstockError):
     code = "payload_too_large"
 
 
+class Unserialisable(PenstockError):
+    """Data or a result that cannot be written as JSON."""
+
+    code = "unserialisable"
+
+
+# What is said to whoever waits for a job.
+
+
+class JobFailed(PenstockError):
+    """The job is dead, so it has no result."""
+
+    code = "job_failed"
+
+
+class ResultTimeout(PenstockError):
+    """The job has not ended within the time that was given; it may still do so."""
+
+    code = "result_timeout"
+
+
 # The store answered, and the answer is no.
 
 
@@ -83,6 +104,36 @@ class TaskNotFound(PenstockError):
     """The queue neither holds nor runs this task."""
 
     code = "task_not_found"
+
+
+class JobNotFound(PenstockError):
+    """No job of this id is kept; it was removed, or kept long enough."""
+
+    code = "job_not_found"
+
+
+class JobConflict(PenstockError):
+    """The id that was given belongs to another job."""
+
+    code = "job_conflict"
+
+
+class IllegalMove(PenstockError):
+    """The job is in a state from which it cannot go where it was told to."""
+
+    code = "illegal_move"
+
+
+class WrongKind(PenstockError):
+    """The queue holds plain tasks where jobs were meant, or the other way round."""
+
+    code = "wrong_kind"
+
+
+class ScheduleNotFound(PenstockError):
+    """No schedule of this name exists."""
+
+    code = "schedule_not_found"
 
 
 class WorkerNotFound(PenstockError):
@@ -142,6 +193,33 @@ class HandlerNotFound(PenstockError):
     """A worker was asked to serve a queue for which its module registers no handler."""
 
     code = "handler_not_found"
+
+
+class NoJob(PenstockError):
+    """No job is running where one was asked for."""
+
+    code = "no_job"
+
+
+# What became of a job.
+
+
+class JobTimeout(PenstockError):
+    """A job ran longer than its timeout."""
+
+    code = "job_timeout"
+
+
+class JobCancelled(PenstockError):
+    """A job was cancelled while it ran, and was ended."""
+
+    code = "job_cancelled"
+
+
+class JobCrashed(PenstockError):
+    """The process that ran a job, or was to run it, died."""
+
+    code = "job_crashed"
 
 
 # Shows and measurements.

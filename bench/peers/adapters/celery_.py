@@ -1,12 +1,14 @@
-"""celery: no results, late acknowledgement, no gossip, mingle or heartbeat; `solo` or `threads`."""
+"""celery: late acknowledgement, no gossip, mingle or heartbeat; `solo` or `threads`."""
 
 # mypy: ignore-errors
 import stopwatch
 from celery import Celery
 
-app = Celery("bench", broker=stopwatch.url())
+KEEPS = stopwatch.keeps_results()
+
+app = Celery("bench", broker=stopwatch.url(), backend=stopwatch.url() if KEEPS else None)
 app.conf.update(
-    task_ignore_result=True,
+    task_ignore_result=not KEEPS,
     task_acks_late=True,
     task_default_queue="bench",
     worker_prefetch_multiplier=16,
@@ -16,7 +18,7 @@ app.conf.update(
 
 @app.task(name="bench.handle")
 def handle(task):
-    stopwatch.record(task)
+    return stopwatch.record(task)
 
 
 def work():
@@ -28,5 +30,9 @@ def work():
     app.worker_main(["worker", *pool, *quiet])
 
 
+def ask(task):
+    return handle.delay(task).get(timeout=stopwatch.SAMPLE_TIMEOUT_S)
+
+
 if __name__ == "__main__":
-    stopwatch.main(send=handle.delay, send_many=None, work=work)
+    stopwatch.main(send=handle.delay, send_many=None, work=work, ask=ask)

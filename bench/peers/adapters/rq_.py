@@ -1,4 +1,4 @@
-"""rq: SimpleWorker (no fork per job), results not kept."""
+"""rq: SimpleWorker (no fork per job), results kept for 500 s or not at all."""
 
 # mypy: ignore-errors
 import logging
@@ -7,11 +7,11 @@ import redis
 import stopwatch
 from rq import Queue, SimpleWorker
 
-OPTIONS = {"result_ttl": 0}
+OPTIONS = {"result_ttl": 500 if stopwatch.keeps_results() else 0}
 
 
 def handle(task):
-    stopwatch.record(task)
+    return stopwatch.record(task)
 
 
 def queue():
@@ -25,12 +25,20 @@ def work():
 
 def main():
     bench = queue()
+
+    def send(task):
+        return bench.enqueue_call("rq_.handle", (task,), **OPTIONS)
+
+    def ask(task):
+        return send(task).latest_result(timeout=stopwatch.SAMPLE_TIMEOUT_S).return_value
+
     stopwatch.main(
-        send=lambda task: bench.enqueue_call("rq_.handle", (task,), **OPTIONS),
+        send=send,
         send_many=lambda tasks: bench.enqueue_many(
             [Queue.prepare_data("rq_.handle", (task,), **OPTIONS) for task in tasks]
         ),
         work=work,
+        ask=ask,
     )
 
 

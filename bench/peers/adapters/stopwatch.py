@@ -1,8 +1,8 @@
 """What every Python adapter shares: the payload, the record of a run, and the clock around a loop.
 
 An adapter runs in its peer's environment, so this file uses the standard library alone. Its
-sub-commands are `enqueue-one N`, `enqueue-bulk N`, `latency N` and `worker`; the first three print
-one line of JSON. `stopwatch.mjs` is the same for Node.
+sub-commands are `enqueue-one N`, `enqueue-bulk N`, `latency N`, `roundtrip N` and `worker`; all but
+the last print one line of JSON. `stopwatch.mjs` is the same for Node.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ BATCH_JOBS = 100
 WARM_UP_JOBS = 100
 PAYLOAD_BYTES = 100
 RECORD_BYTES = 40
-SAMPLE_TIMEOUT_S = 10.0
+SAMPLE_TIMEOUT_S = 10
+# How often a library looks for the result if it can only look.
+LOOK_EVERY_S = 0.0005
+RESULT = {"ok": True}
 
 # call: one request of the library's own; in_flight: many single enqueues at once; none: a loop.
 Bulk = Literal["call", "in_flight", "none"]
@@ -42,6 +45,11 @@ def setting() -> str:
     return os.environ.get("BENCH_SETTING", "")
 
 
+def keeps_results() -> bool:
+    """Whether the run is about jobs, whose results are kept, or about tasks that have none."""
+    return os.environ.get("BENCH_KIND") == "jobs"
+
+
 def payload() -> str:
     """One hundred characters that begin with the instant they were made, in nanoseconds."""
     return f"{time.monotonic_ns():020d}".ljust(PAYLOAD_BYTES, "x")
@@ -52,13 +60,16 @@ class Recorder:
 
     def __init__(self) -> None:
         self._file = -1
+        self._result = RESULT if keeps_results() else None
 
-    def record(self, task: str) -> None:
+    def record(self, task: str) -> dict[str, bool] | None:
+        """Returns what the handler is to return."""
         started_at = time.monotonic_ns()
         if self._file < 0:
             # Opened on first use, so that a forked worker never shares what a parent opened.
             self._file = os.open(os.environ["BENCH_RECORDS"], os.O_WRONLY | os.O_APPEND)
         os.write(self._file, b"%020d%s" % (started_at, task[:20].encode()))
+        return self._result
 
 
 record = Recorder().record
@@ -68,8 +79,12 @@ def main(
     send: Callable[[str], object],
     send_many: Callable[[list[str]], object] | None,
     work: Callable[[], object],
+    ask: Callable[[str], object] | None = None,
 ) -> None:
-    """Run the sub-command of a library that is called without `await`."""
+    """Run the sub-command of a library that is called without `await`.
+
+    `ask` sends one job and returns its result.
+    """
     verb, jobs = _arguments()
     if verb == "worker":
         work()
@@ -79,6 +94,13 @@ def main(
             send(payload())
             pace.wait_for_the_record()
         print(json.dumps({"jobs": jobs}))
+    elif verb == "roundtrip" and ask is not None:
+        trips = RoundTrips()
+        for _ in range(jobs):
+            trips.begin()
+            trips.end(ask(payload()))
+            time.sleep(trips.pause_s())
+        trips.tell()
     elif verb == "enqueue-bulk" and send_many is not None:
         send_many([payload() for _ in range(WARM_UP_JOBS)])
         with measured(jobs, bulk="call"):
@@ -94,10 +116,11 @@ def main(
 
 Send = Callable[[str], Awaitable[object]]
 SendMany = Callable[[list[str]], Awaitable[object]]
+Ask = Callable[[str], Awaitable[object]]
 
 
 def main_async(
-    producer: Callable[[], AbstractAsyncContextManager[tuple[Send, SendMany | None]]],
+    producer: Callable[[], AbstractAsyncContextManager[tuple[Send, SendMany | None, Ask]]],
     work: Callable[[], object],
 ) -> None:
     """Run the sub-command of an asyncio library, on uvloop."""
@@ -107,12 +130,24 @@ def main_async(
         return
 
     async def produce() -> None:
-        async with producer() as (send, send_many):
-            await _produce(verb, jobs, send, send_many)
+        async with producer() as (send, send_many, ask):
+            if verb == "roundtrip":
+                await _ask(jobs, ask)
+            else:
+                await _produce(verb, jobs, send, send_many)
 
     import uvloop  # noqa: PLC0415 - only the asyncio peers' environments have it
 
     uvloop.run(produce())
+
+
+async def _ask(jobs: int, ask: Ask) -> None:
+    trips = RoundTrips()
+    for _ in range(jobs):
+        trips.begin()
+        trips.end(await ask(payload()))
+        await asyncio.sleep(trips.pause_s())
+    trips.tell()
 
 
 async def _produce(verb: str, jobs: int, send: Send, send_many: SendMany | None) -> None:
@@ -190,11 +225,38 @@ class Pace:
         """
         self._size += RECORD_BYTES
         deadline = time.monotonic() + SAMPLE_TIMEOUT_S
-        time.sleep(0.003 + self._random.random() * 0.010)
+        time.sleep(uneven_pause_s(self._random))
         while self._records.stat().st_size < self._size:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"a job was not started within {SAMPLE_TIMEOUT_S:.0f} s")
             time.sleep(0.001)
+
+
+class RoundTrips:
+    """How long each job took from its making to its result, one at a time."""
+
+    def __init__(self) -> None:
+        self._random = random.Random(1)
+        self._began_at = 0.0
+        self._taken_ms: list[float] = []
+
+    def begin(self) -> None:
+        self._began_at = time.perf_counter()
+
+    def end(self, result: object) -> None:
+        self._taken_ms.append((time.perf_counter() - self._began_at) * 1e3)
+        if result != RESULT:
+            raise ValueError(f"the result is {result!r}, but the handler returned {RESULT!r}")
+
+    def pause_s(self) -> float:
+        return uneven_pause_s(self._random)
+
+    def tell(self) -> None:
+        print(json.dumps({"ms": self._taken_ms}))
+
+
+def uneven_pause_s(source: random.Random) -> float:
+    return 0.003 + source.random() * 0.010
 
 
 def redis_usage(server_port: int) -> dict[str, float]:
@@ -204,11 +266,12 @@ def redis_usage(server_port: int) -> dict[str, float]:
         for line in request(server_port, "INFO everything").splitlines()
         if ":" in line
     )
-    buffers = sum(int(info.get(name, 0)) for name in ("mem_aof_buffer", "mem_clients_normal"))
+    beside = ("mem_aof_buffer", "mem_clients_normal", "used_memory_scripts_eval")
+    beside_bytes = sum(int(info.get(name, 0)) for name in beside)
     return {
         "cpu_s": float(info["used_cpu_user"]) + float(info["used_cpu_sys"]),
         "commands": float(info["total_commands_processed"]),
-        "data_bytes": float(info["used_memory"]) - buffers,
+        "data_bytes": float(info["used_memory"]) - beside_bytes,
     }
 
 

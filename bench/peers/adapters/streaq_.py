@@ -1,4 +1,4 @@
-"""streaq: results not kept, silent; as many tasks at once as the setting says."""
+"""streaq: results kept for five minutes or not at all; as many at once as the setting says."""
 
 # mypy: ignore-errors
 import logging
@@ -8,6 +8,7 @@ import stopwatch
 from streaq import Worker
 
 logging.getLogger("streaq").setLevel(logging.ERROR)
+OPTIONS = {} if stopwatch.keeps_results() else {"ttl": 0}
 worker = Worker(
     redis_url=stopwatch.url(),
     queue_name="bench",
@@ -16,9 +17,9 @@ worker = Worker(
 )
 
 
-@worker.task(ttl=0, silent=True, name="handle")
+@worker.task(silent=True, name="handle", **OPTIONS)
 async def handle(task):
-    stopwatch.record(task)
+    return stopwatch.record(task)
 
 
 @asynccontextmanager
@@ -29,8 +30,12 @@ async def producer():
     async def send_many(tasks):
         await worker.enqueue_many([handle.enqueue(task) for task in tasks])
 
+    async def ask(task):
+        sent = await handle.enqueue(task)
+        return (await sent.result(stopwatch.SAMPLE_TIMEOUT_S)).result
+
     async with worker:
-        yield send, send_many
+        yield send, send_many, ask
 
 
 if __name__ == "__main__":

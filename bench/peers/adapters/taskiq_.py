@@ -1,4 +1,4 @@
-"""taskiq: no result backend, one worker process, up to 100 tasks at once; `list` or `stream`."""
+"""taskiq: one worker process, up to 100 tasks at once; `list` or `stream`."""
 
 # mypy: ignore-errors
 import os
@@ -6,7 +6,7 @@ import sys
 from contextlib import asynccontextmanager
 
 import stopwatch
-from taskiq_redis import ListQueueBroker, RedisStreamBroker
+from taskiq_redis import ListQueueBroker, RedisAsyncResultBackend, RedisStreamBroker
 
 
 def make_broker():
@@ -17,17 +17,24 @@ def make_broker():
 
 
 broker = make_broker()
+if stopwatch.keeps_results():
+    broker = broker.with_result_backend(RedisAsyncResultBackend(stopwatch.url()))
 
 
 @broker.task(task_name="handle")
 async def handle(task):
-    stopwatch.record(task)
+    return stopwatch.record(task)
 
 
 @asynccontextmanager
 async def producer():
+    async def ask(task):
+        sent = await handle.kiq(task)
+        look_every_s, timeout_s = stopwatch.LOOK_EVERY_S, stopwatch.SAMPLE_TIMEOUT_S
+        return (await sent.wait_result(look_every_s, timeout_s)).return_value
+
     await broker.startup()
-    yield handle.kiq, None
+    yield handle.kiq, None, ask
     await broker.shutdown()
 
 

@@ -35,7 +35,20 @@ class Origin(Protocol):
 class Context:
     """What a handler is told about its task, and how it says what is to become of it."""
 
-    __slots__ = ("_is_cancelled", "_origin", "outcome", "result", "side", "task", "token", "took_s")
+    __slots__ = (
+        "_is_cancelled",
+        "_origin",
+        "cpu_s",
+        "outcome",
+        "result",
+        "side",
+        "task",
+        "token",
+        "took_s",
+    )
+
+    timeout_s = 0.0
+    """how long it may run; 0 is for ever"""
 
     def __init__(self, origin: Origin, process: int, task: bytes) -> None:
         self._origin = origin
@@ -46,6 +59,7 @@ class Context:
         self.result = b""
         self.side: Side = "front"
         self.took_s = 0.0
+        self.cpu_s = 0.0
 
     @property
     def worker(self) -> str:

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import JobCancelled, JobTimeout
+from penstock.executors.assignment import Context
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.executors.assignment import Context
+log = logging.getLogger("penstock.worker")
 
 _LEASE_POLL_S = 0.02
 _TURN_S = 0.005
+_END_S = 1.0
+"""how long a coroutine past its timeout may take to end before its slot goes on without it"""
 
 
 class CoroutineExecutor:
     """A fixed number of slots, each running one coroutine at a time.
 
     A slot awaits the handler itself instead of making a task of it, so a handler that never waits
-    costs next to nothing.
+    costs next to nothing. Only a job with a timeout gets a task of its own, so that the slot can
+    go on if the job does not let itself be cancelled.
     """
 
     def __init__(self, slots: int) -> None:
@@ -31,6 +38,11 @@ class CoroutineExecutor:
         self._running: set[Context] = set()
         self._idle: deque[asyncio.Future[None]] = deque()
         self._tasks: list[asyncio.Task[None]] = []
+        self._jobs: dict[Context, asyncio.Task[Any]] = {}
+        """where to cancel the jobs that run"""
+        self._cancelled: set[Context] = set()
+        self._stubborn: set[asyncio.Task[Any]] = set()
+        """jobs past their timeout that did not end when they were cancelled"""
         self._is_closing = False
 
     def start(self) -> None:
@@ -61,10 +73,21 @@ class CoroutineExecutor:
         self._line.clear()
         return recalled
 
+    def cancel(self, context: Context) -> None:
+        """Tell the handler, and if it is that of a job and runs, cancel the coroutine too.
+
+        To be called on the event loop.
+        """
+        context.cancel()
+        task = self._jobs.get(context)
+        if task is not None and context not in self._cancelled:
+            self._cancelled.add(context)
+            task.cancel()
+
     def close(self) -> None:
         """Cancel what still runs."""
         self._is_closing = True
-        for task in self._tasks:
+        for task in (*self._tasks, *self._stubborn):
             task.cancel()
 
     async def _serve(self) -> None:
@@ -102,7 +125,10 @@ class CoroutineExecutor:
         began_at = perf_counter()
         error: BaseException | None = None
         try:
-            value = await context.origin.handle(context.task, context)
+            if type(context) is Context:
+                value = await context.origin.handle(context.task, context)
+            else:
+                value = await self._run_job(context)
         except asyncio.CancelledError as raised:
             if self._is_closing:
                 raise
@@ -117,6 +143,64 @@ class CoroutineExecutor:
             context.returned(value, began_at)
         else:
             context.raised(error, began_at)
+
+    async def _run_job(self, context: Context) -> object:
+        """As for a plain task; but it can be cancelled, and may have a timeout."""
+        slot = asyncio.current_task()
+        assert slot is not None
+        task: asyncio.Task[Any] = slot
+        if context.timeout_s > 0:
+            task = asyncio.create_task(_settle(context))
+        self._jobs[context] = task
+        try:
+            if task is slot:
+                return await context.origin.handle(context.task, context)
+            return await self._wait(task, context.timeout_s)
+        except asyncio.CancelledError as error:
+            if self._is_closing or context not in self._cancelled:
+                raise
+            raise JobCancelled(
+                "the job was cancelled while it ran; send it again if that was not meant"
+            ) from error
+        finally:
+            del self._jobs[context]
+            if context in self._cancelled:
+                self._cancelled.remove(context)
+                if task is slot:
+                    _uncancel()
+
+    async def _wait(self, task: asyncio.Task[_Settled], timeout_s: float) -> object:
+        try:
+            await asyncio.wait([task], timeout=timeout_s)
+            if task.done():
+                value, error = task.result()
+                if error is not None:
+                    raise error
+                return value
+            task.cancel()
+            await asyncio.wait([task], timeout=_END_S)
+        except asyncio.CancelledError:
+            task.cancel()  # the executor is being closed
+            raise
+        if not task.done():
+            log.warning("a job past its timeout goes on, it cannot be cancelled task=%r", task)
+            self._stubborn.add(task)
+            task.add_done_callback(self._stubborn.discard)
+        raise JobTimeout(
+            f"the job ran longer than its timeout of {timeout_s:g} s and was cancelled; "
+            "give it more time, or less to do"
+        )
+
+
+_Settled = tuple[object, BaseException | None]
+
+
+async def _settle(context: Context) -> _Settled:
+    """Never raises: a SystemExit that leaves a task would end the event loop."""
+    try:
+        return await context.origin.handle(context.task, context), None
+    except BaseException as error:
+        return None, error
 
 
 def _uncancel() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
 from penstock.model.events import EVENT_KINDS, EventKind
@@ -37,8 +37,67 @@ QUEUE_KEY_TYPES = {
     "memory": "string",
 }
 
-OWNED_KINDS = frozenset({"work", "running", "memory"})
-"""One key for each worker or lane, whose name comes last."""
+JOB_KEY_TYPES = {
+    "jobs": "hash",
+    "facts": "hash",
+    "levels": "zset",
+    "ring": "list",
+    "line": "list",
+    "stray": "list",
+    "strays": "set",
+    "parked": "list",
+    "unparks": "zset",
+    "due": "zset",
+    "finished": "zset",
+    "buried": "zset",
+    "counts": "hash",
+    "pages": "zset",
+    "page": "set",
+    "unique_jobs": "hash",
+    "windows": "zset",
+    "limits": "hash",
+    "buckets": "hash",
+    "busy": "hash",
+    "shares": "hash",
+    "credits": "hash",
+    "paused_types": "set",
+    "types": "hash",
+    "suspects": "hash",
+    "progress": "hash",
+    "log": "list",
+    "attempts": "list",
+    "alarms": "zset",
+    "schedules": "hash",
+    "slots": "zset",
+    "history": "stream",
+}
+"""What a queue of jobs has beside `meta`, `members`, `idle`, `running` and `memory`; the scripts
+put these words after the tag of the queue themselves, as there can be any number of lines and
+pages.
+
+jobs: id -> record, written once. facts: id -> what has happened since, once something has.
+levels: priority -> itself, of those with a line. ring:<priority>: tenants, whose turn it is first.
+line:<priority>:<tenant>: entries, the next at the left. stray:<type>: entries that no worker who
+asked could take; strays: the types that have some. parked:<key>: entries that a limit holds back;
+unparks: key -> when to look (ms; +inf: when a slot is free). due: id -> when (ms).
+finished, buried: id -> when it ended (ms); done and cancelled jobs, dead jobs. counts: listing ->
+jobs. pages:<listing>: numbers of the pages that are not empty; page:<number>:<listing>: ids.
+unique_jobs: key -> id; windows: key -> until when it is taken (ms). limits: key -> slots, rate,
+per_ms, burst; buckets: key -> tokens and when they were counted; busy: key -> jobs that run.
+shares: tenant -> jobs a turn; credits: line -> what is left of its turn. paused_types. types:
+worker -> what it handles. suspects: worker -> the job that may be what kills workers, which it
+holds. progress: id -> what it said last; log:<id>; attempts:<id>: those that did not end well.
+alarms: worker -> when it was told to look (ms). schedules: name -> definition; slots: name -> when
+it is due (ms). history: one entry for each attempt that has ended.
+"""
+
+OWNED_KINDS = frozenset(
+    {
+        *("work", "running", "memory"),
+        *("ring", "line", "stray", "parked", "pages", "page", "log", "attempts"),
+    }
+)
+"""One key for each worker, lane, line and the like, whose name comes last."""
 
 _KEY = re.compile(
     r"\{(?P<namespace>[^:{}]+)(?::(?P<queue>[^:{}]+))?\}:(?P<kind>\w+)(?::(?P<owner>.+))?",
@@ -90,7 +149,7 @@ class NamespaceKeys:
         if found is None or unquote(found["namespace"]) != self.namespace:
             return None
         queue = unquote(found["queue"] or "")
-        kinds = KEY_TYPES if found["queue"] is None else QUEUE_KEY_TYPES
+        kinds = KEY_TYPES if found["queue"] is None else QUEUE_KEY_TYPES | JOB_KEY_TYPES
         name = KeyName(queue, found["kind"], found["owner"] or "")
         has_owner = name.kind in OWNED_KINDS
         return name if name.kind in kinds and has_owner == bool(name.owner) else None
@@ -126,6 +185,10 @@ class QueueKeys:
         self.wake = f"{tag}:wake:"
         """channels: prefix + worker; says that there may be work"""
         self.work, self.done, self.cancel, self.delete = (self.channel(k) for k in EVENT_KINDS)
+        self.events = f"{tag}:events"
+        """channel: what happens to jobs"""
+        self.cancel_job = f"{tag}:cancel_job"
+        """channel: worker and process of a running job that is to end"""
 
     def running(self, worker: str) -> str:
         """hash: process id -> task, of one worker"""
@@ -134,6 +197,14 @@ class QueueKeys:
     def memory(self, lane: str) -> str:
         """string with expiry: number and reply of the last operation of a lane"""
         return f"{self.tag}:memory:{lane}"
+
+    def job_list(self, kind: Literal["log", "attempts"], id_number: int) -> str:
+        """list: what was written down about one job"""
+        return f"{self.tag}:{kind}:{id_number}"
+
+    def job_channel(self, id_number: int) -> str:
+        """channel: how one job has ended"""
+        return f"{self.tag}:job:{id_number}"
 
     def channel(self, kind: EventKind) -> str:
         """channel: events of one kind"""

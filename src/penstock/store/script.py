@@ -9,6 +9,8 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
+from penstock.model.jobs import MOVES, STATE_CODES
+
 _INCLUDE = re.compile(r"^-- include (.+)\n", re.MULTILINE)
 _PARAMETER = re.compile(r"^-- (KEYS|ARGV)\[(\d+)\] (\w+)(\.\.\.)? +(\w+)", re.MULTILINE)
 _REPLY = re.compile(r"^-- (?:Returns| {7}) ?\{(?:refused, )?'(\w+)'", re.MULTILINE)
@@ -59,7 +61,7 @@ class Script:
 
         def fragments(match: re.Match[str]) -> str:
             names = (getattr(dialect, name, name) for name in match[1].split())
-            return "".join(_read(f"fragments/{name}.lua") for name in names)
+            return "".join(_fragment(name) for name in names)
 
         return _INCLUDE.sub(fragments, self.source)
 
@@ -84,6 +86,33 @@ def script_names() -> list[str]:
         entry.name.removesuffix(".lua")
         for entry in files("penstock.store").joinpath("scripts").iterdir()
         if entry.name.endswith(".lua")
+    )
+
+
+def job_script_names() -> list[str]:
+    """Every script on jobs, as `load` takes them."""
+    return sorted(
+        f"jobs/{entry.name.removesuffix('.lua')}"
+        for entry in files("penstock.store").joinpath("scripts", "jobs").iterdir()
+        if entry.name.endswith(".lua")
+    )
+
+
+def _fragment(name: str) -> str:
+    return _moves() if name == "moves" else _read(f"fragments/{name}.lua")
+
+
+@cache
+def _moves() -> str:
+    """The table of allowed moves, which is the model's, for scripts that ask before they move."""
+    pairs = (
+        f"{STATE_CODES[old]}{STATE_CODES[new]} = true"
+        for old, allowed in MOVES.items()
+        for new in allowed
+    )
+    return (
+        f"local MOVES = {{{', '.join(pairs)}}}\n"
+        "local function may_move(old, new) return MOVES[old .. new] ~= nil end\n"
     )
 
 

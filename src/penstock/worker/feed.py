@@ -35,8 +35,9 @@ class Executor(Protocol):
     """Where handlers run; see penstock.executors."""
 
     slots: int
-    moved_at: float
 
+    @property
+    def moved_at(self) -> float: ...
     @property
     def waiting(self) -> int: ...
     @property
@@ -104,6 +105,12 @@ class Feed:
         """kept apart, as a wake-up can overtake the reply that says that there is nothing"""
         self._is_apart = False
         """what is next must not run beside what this worker holds"""
+        self.channels: dict[bytes, Callable[[bytes], None]] = {
+            (keys.wake + self.worker).encode(): self.woken,
+            keys.cancel.encode(): self.cancel,
+            keys.delete.encode(): self.deleted,
+        }
+        """what this feed listens to"""
         self._cancelled: list[bytes] = []
         """what was cancelled while a claim was under way that may have started it"""
         self.claimed_at = 0.0
@@ -155,6 +162,10 @@ class Feed:
         self._must_look = True
         self._signal.set()
 
+    def resubscribed(self) -> None:
+        """The subscription is new: whatever was said before it is missed."""
+        self.look()
+
     def report(self) -> None:
         """Report what is done, if it was held back to go with tasks that now take longer."""
         if self._outcomes:
@@ -190,7 +201,7 @@ class Feed:
     async def stop_accepting(self) -> None:
         """Start nothing more, and let others have what was meant for this worker."""
         self.is_accepting = False
-        await self._store.run(queues.pass_work(self.keys, self.worker))
+        await self._pass_work()
 
     async def give_back(self, contexts: list[Context]) -> None:
         """Return tasks that were not begun to the front of the queue."""
@@ -236,12 +247,10 @@ class Feed:
 
     async def _exchange(self) -> None:
         outcomes = self._take_outcomes()
-        finished = [context for context in outcomes if context.outcome == "finished"]
-        if len(finished) < len(outcomes):
-            await self._report_others(outcomes)
+        finished = await self._report_apart(outcomes)
         limit = max(0, self.room() - self._crew.owed(self))
         if self._is_woken and limit == 0 and not self.is_closed:
-            await self._store.run(queues.pass_work(self.keys, self.worker))
+            await self._pass_work()
             self._is_waiting = False
         self._is_woken = False
         if finished or (limit > 0 and self.wants_work):
@@ -293,10 +302,7 @@ class Feed:
         if claim.word == "not_working" and not self.is_closed:
             self.lease.lose()
             self._crew.changed()
-        contexts = [
-            Context(self, process, task)
-            for process, task in enumerate(claim.tasks, claim.first_process)
-        ]
+        contexts = self._contexts(claim)
         self.held.update((context.token, context) for context in contexts)
         for message in self._cancelled:
             self.cancel(message)
@@ -313,6 +319,22 @@ class Feed:
             if not self._is_waiting and self.room() > self.executor.slots // 2:
                 # There was as much as was asked for, so there may be more, and room for it already.
                 self._signal.set()
+
+    def _contexts(self, claim: Claim) -> list[Context]:
+        return [
+            Context(self, process, task)
+            for process, task in enumerate(claim.tasks, claim.first_process)
+        ]
+
+    async def _pass_work(self) -> None:
+        await self._store.run(queues.pass_work(self.keys, self.worker))
+
+    async def _report_apart(self, outcomes: list[Context]) -> list[Context]:
+        """Report what cannot go with the next claim; returns what can."""
+        finished = [context for context in outcomes if context.outcome == "finished"]
+        if len(finished) < len(outcomes):
+            await self._report_others(outcomes)
+        return finished
 
     async def _report_others(self, outcomes: list[Context]) -> None:
         failed = [context for context in outcomes if context.outcome == "failed"]

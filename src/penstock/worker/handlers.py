@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from penstock.client.functions import JobFunction
 from penstock.errors import HandlerNotFound
 from penstock.executors.assignment import Context
 from penstock.model.names import check_name
@@ -20,8 +21,27 @@ Function = (
     Callable[[bytes, Context], bytes | None] | Callable[[bytes, Context], Awaitable[bytes | None]]
 )
 F = TypeVar("F", bound=Function)
+B = TypeVar("B", bound=Callable[[int], float])
 
 _MARK = "__penstock_queues__"
+
+
+_BACKOFF = "__penstock_backoff__"
+
+
+class Handlers(NamedTuple):
+    """Everything that a worker runs."""
+
+    tasks: dict[str, Handler]
+    """queue -> what handles its plain tasks"""
+    jobs: dict[str, dict[str, JobFunction[..., Any]]]
+    """queue -> type -> function"""
+    backoffs: dict[str, Callable[[int], float]]
+    """name -> how long to wait after so many failures (s)"""
+
+    @property
+    def queues(self) -> list[str]:
+        return list(dict.fromkeys((*self.tasks, *self.jobs)))
 
 
 class Handler(NamedTuple):
@@ -50,6 +70,19 @@ def handler(queue: str) -> Callable[[F], F]:
     return mark
 
 
+def backoff(name: str) -> Callable[[B], B]:
+    """Mark a function as the backoff of this name: it gets how often the job has failed, and
+    returns the seconds to wait. Jobs name it with `backoff="named:<name>"`.
+    """
+    check_name("backoff", name)
+
+    def mark(function: B) -> B:
+        setattr(function, _BACKOFF, name)
+        return function
+
+    return mark
+
+
 def make_handler(function: Handler | Callable[[bytes, Context], Any]) -> Handler:
     if isinstance(function, Handler):
         return function
@@ -58,9 +91,9 @@ def make_handler(function: Handler | Callable[[bytes, Context], Any]) -> Handler
     return Handler(function, is_async)
 
 
-def load_handlers(module: str) -> dict[str, Handler]:
-    """Import a module and find the handlers in it. The current folder is looked in first, as
-    with `python -m`.
+def load_handlers(module: str) -> Handlers:
+    """Import a module and find the handlers and jobs in it. The current folder is looked in first,
+    as with `python -m`.
     """
     here = str(Path.cwd())
     if here not in sys.path:
@@ -78,47 +111,70 @@ def load_handlers(module: str) -> dict[str, Handler]:
     return find_handlers(imported)
 
 
-def find_handlers(module: ModuleType) -> dict[str, Handler]:
-    """The handlers in a module, by queue."""
-    found: dict[str, Handler] = {}
-    for value in vars(module).values():
-        for queue in getattr(value, _MARK, ()) if callable(value) else ():
-            if queue in found and found[queue].function is not value:
-                raise HandlerNotFound(
-                    f"module {module.__name__!r} has two handlers for queue {queue!r}; keep one"
-                )
-            found[queue] = make_handler(value)
-    return found
+def find_handlers(module: ModuleType) -> Handlers:
+    """What a module has for workers."""
+    values = [value for value in vars(module).values() if callable(value)]
+    marked = [v for v in values if hasattr(v, _MARK) or isinstance(v, JobFunction)]
+    found = collect_handlers(marked, f"module {module.__name__!r}")
+    named = ((getattr(value, _BACKOFF, None), value) for value in values)
+    return found._replace(backoffs={name: value for name, value in named if name is not None})
 
 
-def marked_handlers(functions: Iterable[Function]) -> dict[str, Handler]:
-    """Functions marked with `handler`, by queue."""
-    found: dict[str, Handler] = {}
+def collect_handlers(
+    functions: Iterable[Function | JobFunction[..., Any]], source: str = "the list"
+) -> Handlers:
+    """Functions marked with `handler` or `job`, by queue."""
+    tasks: dict[str, Handler] = {}
+    jobs: dict[str, dict[str, JobFunction[..., Any]]] = {}
     for function in functions:
+        if isinstance(function, JobFunction):
+            types = jobs.setdefault(function.queue, {})
+            if types.setdefault(function.type, function) is not function:
+                raise HandlerNotFound(
+                    f"{source} has two functions for jobs of type {function.type!r} in queue "
+                    f"{function.queue!r}; keep one, or name the other with type=..."
+                )
+            continue
         queues = getattr(function, _MARK, ())
         if not queues:
             name = getattr(function, "__qualname__", repr(function))
             raise HandlerNotFound(
                 f"function {name!r} is not marked as a handler; "
-                "decorate it with @penstock.handler('queue') or pass {'queue': function}"
+                "decorate it with @penstock.handler('queue') or @penstock.job, or pass "
+                "{'queue': function}"
             )
-        found.update((queue, make_handler(function)) for queue in queues)
-    return found
-
-
-def choose_handlers(
-    handlers: dict[str, Handler], queues: list[str], source: str
-) -> dict[str, Handler]:
-    """The handlers of the named queues, or all if none is named."""
-    if not handlers:
+        for queue in queues:
+            if queue in tasks and tasks[queue].function is not function:
+                raise HandlerNotFound(f"{source} has two handlers for queue {queue!r}; keep one")
+            tasks[queue] = make_handler(function)
+    for queue in tasks.keys() & jobs.keys():
         raise HandlerNotFound(
-            f"module {source!r} has no handler; mark a function with @penstock.handler('queue')"
+            f"{source} has both a handler and jobs for queue {queue!r}; a queue holds either plain "
+            "tasks or jobs, so give one of them another queue"
+        )
+    return Handlers(tasks, jobs, {})
+
+
+def choose_handlers(handlers: Handlers, queues: list[str], source: str) -> Handlers:
+    """What serves the named queues, or all if none is named, in the order in which they are
+    named.
+    """
+    if not handlers.queues:
+        raise HandlerNotFound(
+            f"module {source!r} has no handler; mark a function with @penstock.handler('queue') or "
+            "@penstock.job"
         )
     for queue in queues:
-        if queue not in handlers:
-            known = ", ".join(map(repr, handlers))
+        if queue not in handlers.queues:
+            known = ", ".join(map(repr, handlers.queues))
             raise HandlerNotFound(
                 f"module {source!r} has no handler for queue {queue!r}, only for {known}; "
-                f"mark a function with @penstock.handler({queue!r})"
+                f"mark a function with @penstock.handler({queue!r}) or "
+                f"@penstock.job(queue={queue!r})"
             )
-    return {queue: handlers[queue] for queue in queues or handlers}
+    wanted = queues or handlers.queues
+    return Handlers(
+        {queue: handlers.tasks[queue] for queue in wanted if queue in handlers.tasks},
+        {queue: handlers.jobs[queue] for queue in wanted if queue in handlers.jobs},
+        handlers.backoffs,
+    )

@@ -10,31 +10,32 @@ from typing import TYPE_CHECKING, Any
 
 import uvloop
 
-from penstock.worker.handlers import choose_handlers, load_handlers, marked_handlers
+from penstock.worker.handlers import choose_handlers, collect_handlers, load_handlers
 from penstock.worker.worker import Worker
 
 if TYPE_CHECKING:
     from penstock.client._async.client import AsyncPenstock
     from penstock.client._sync.client import Penstock
+    from penstock.client.functions import JobFunction
     from penstock.client.settings import Settings
-    from penstock.worker.handlers import Function, Handler
+    from penstock.worker.handlers import Function
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 
 def serve(
     client: Penstock | AsyncPenstock,
-    handlers: Iterable[Function] | Mapping[str, Function],
+    handlers: Iterable[Function | JobFunction[..., Any]] | Mapping[str, Function],
     **options: Any,
 ) -> None:
     """Work until SIGTERM or SIGINT, on the store of `client`.
 
-    `handlers` are functions marked with `@penstock.handler`, or a mapping from queue to function.
+    `handlers` are functions marked with `@penstock.handler` or `@penstock.job`, or a mapping from
+    queue to function.
     Options are those of `Worker`: concurrency, grace_s, name, lease_ms, heartbeat_ms.
     """
-    if not isinstance(handlers, Mapping):
-        handlers = marked_handlers(handlers)  # type: ignore[assignment]
-    run_until_stopped(Worker(client.settings, handlers, **options))  # type: ignore[arg-type]
+    chosen = handlers if isinstance(handlers, Mapping) else collect_handlers(handlers)
+    run_until_stopped(Worker(client.settings, chosen, **options))
 
 
 def run_worker(
@@ -48,7 +49,7 @@ def run_worker(
     heartbeat_ms: int,
 ) -> int:
     """Serve queues with the handlers of a module until SIGTERM or SIGINT; the exit status."""
-    handlers: dict[str, Handler] = choose_handlers(load_handlers(module), queues, module)
+    handlers = choose_handlers(load_handlers(module), queues, module)
     worker = Worker(
         settings,
         handlers,
@@ -57,6 +58,7 @@ def run_worker(
         name=name,
         lease_ms=lease_ms,
         heartbeat_ms=heartbeat_ms,
+        modules=[module],
     )
     run_until_stopped(worker)
     return 0

@@ -31,10 +31,7 @@ class _WakeUps(AsyncSubscription):
         self._feeds = feeds
         self._actions: dict[bytes, Callable[[bytes], None]] = {}
         for feed in feeds:
-            keys = feed.keys
-            self._actions[(keys.wake + feed.worker).encode()] = feed.woken
-            self._actions[keys.cancel.encode()] = feed.cancel
-            self._actions[keys.delete.encode()] = feed.deleted
+            self._actions.update(feed.channels)
         channels = [channel.decode() for channel in self._actions]
         super().__init__(store, feeds[0].keys.meta, channels)
 
@@ -43,9 +40,8 @@ class _WakeUps(AsyncSubscription):
             while True:
                 message = await self.receive()
                 if message == ("", b""):
-                    # The subscription is new: whatever was said before it is missed.
                     for feed in self._feeds:
-                        feed.look()
+                        feed.resubscribed()
                 elif message is not None:
                     self._deliver(message[0].encode(), message[1])
         finally:

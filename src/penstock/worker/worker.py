@@ -19,10 +19,13 @@ from typing import TYPE_CHECKING, Any
 from penstock.client._async.client import AsyncPenstock
 from penstock.errors import InvalidArgument, LeaseLost, StoreUnavailable
 from penstock.executors.coroutines import CoroutineExecutor
+from penstock.executors.mixed import MixedExecutor
+from penstock.executors.processes import ProcessExecutor
 from penstock.executors.threads import ThreadExecutor
 from penstock.model.workers import HEARTBEAT_MS, LEASE_MS
 from penstock.worker.feed import Feed
-from penstock.worker.handlers import make_handler
+from penstock.worker.handlers import Handlers, make_handler
+from penstock.worker.job_feed import JobFeed
 from penstock.worker.prefetch import TOO_LONG_S
 from penstock.worker.wakeup import listen
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from penstock.client._async.session import AsyncWorkerSession
+    from penstock.client.functions import JobFunction
     from penstock.client.settings import Settings
     from penstock.worker.handlers import Function, Handler
 
@@ -45,13 +49,14 @@ class Worker:
     def __init__(
         self,
         settings: Settings,
-        handlers: Mapping[str, Handler | Function],
+        handlers: Handlers | Mapping[str, Handler | Function],
         *,
         concurrency: int = 1,
         grace_s: float = 30.0,
         name: str | None = None,
         lease_ms: int = LEASE_MS,
         heartbeat_ms: int = HEARTBEAT_MS,
+        modules: list[str] | None = None,
     ) -> None:
         if concurrency < 1:
             raise InvalidArgument(f"concurrency is {concurrency}; a worker runs at least 1 task")
@@ -62,16 +67,24 @@ class Worker:
             )
         # The store may be away for as long as it likes; a worker waits for it.
         self._client = AsyncPenstock(replace(settings, retry_for_s=None))
-        self._handlers = {queue: make_handler(given) for queue, given in handlers.items()}
+        if not isinstance(handlers, Handlers):
+            tasks = {queue: make_handler(given) for queue, given in handlers.items()}
+            handlers = Handlers(tasks, {}, {})
+        self._handlers = handlers
         self._grace_s = grace_s
         self._options: dict[str, Any] = {
             "name": name,
             "lease_ms": lease_ms,
             "heartbeat_ms": heartbeat_ms,
-            "about": {"queues": list(handlers), "concurrency": concurrency},
+            "about": {"queues": handlers.queues, "concurrency": concurrency},
         }
         self._threads = ThreadExecutor(concurrency)
         self._coroutines = CoroutineExecutor(concurrency)
+        functions = [f for types in handlers.jobs.values() for f in types.values()]
+        self._processes = None
+        if any(function.in_process for function in functions):
+            self._processes = ProcessExecutor(concurrency, modules or _modules_of(functions))
+        self._mixed = MixedExecutor(concurrency, self._threads, self._coroutines, self._processes)
         self._feeds: list[Feed] = []
         self._stops = 0
         self._is_abandoned = False
@@ -87,11 +100,15 @@ class Worker:
 
     async def run(self) -> None:
         """Work until `stop` is called."""
-        kinds = {handler.is_async for handler in self._handlers.values()}
+        kinds = {handler.is_async for handler in self._handlers.tasks.values()}
+        for types in self._handlers.jobs.values():
+            kinds |= {function.is_async for function in types.values()}
         if False in kinds:
             self._threads.start()
         if True in kinds:
             self._coroutines.start()
+        if self._processes is not None:
+            self._processes.start()
         living = asyncio.create_task(self._keep_living())
         try:
             stop = asyncio.create_task(self._stop_asked.wait())
@@ -103,6 +120,8 @@ class Worker:
         finally:
             self._threads.close()
             self._coroutines.close()
+            if self._processes is not None:
+                await asyncio.to_thread(self._processes.close)
             await self._client.close()
 
     def stop(self) -> None:
@@ -158,11 +177,15 @@ class Worker:
         self._is_registered = True
         tasks: list[asyncio.Task[None]] = []
         try:
-            for queue in self._handlers:
-                await session.start_work(queue)
+            queues = self._handlers.queues
+            for queue in queues:
+                if queue in self._handlers.jobs:
+                    await session.start_job_work(queue, list(self._handlers.jobs[queue]))
+                else:
+                    await session.start_work(queue)
             self.id = session.id
-            log.info("worker started id=%s queues=%s", self.id, ",".join(self._handlers))
-            self._feeds = [self._feed(session, queue) for queue in self._handlers]
+            log.info("worker started id=%s queues=%s", self.id, ",".join(queues))
+            self._feeds = [self._feed(session, queue) for queue in queues]
             tasks = [asyncio.create_task(feed.serve()) for feed in self._feeds]
             tasks += listen(self._client.store, self._feeds)
             tasks.append(asyncio.create_task(self._look()))
@@ -212,7 +235,17 @@ class Worker:
             log.info("worker stopped id=%s", session.id)
 
     def _feed(self, session: AsyncWorkerSession, queue: str) -> Feed:
-        handler = self._handlers[queue]
+        if queue in self._handlers.jobs:
+            return JobFeed(
+                session,
+                self._client,
+                self._client.keys.queue(queue),
+                self._handlers.jobs[queue],
+                self._handlers.backoffs,
+                self._mixed,
+                self,
+            )
+        handler = self._handlers.tasks[queue]
         return Feed(
             session,
             self._client.store,
@@ -279,12 +312,12 @@ class Worker:
                 feed.stalled()
             self._giving_back = asyncio.create_task(self._give_back_waiting())
             self._giving_back.add_done_callback(lambda _: self._changed.set())
-        elif self._threads.waiting or self._coroutines.waiting:
+        elif self._mixed.waiting:
             self.tasks_wait()
         self._report()
 
     async def _give_back_waiting(self) -> None:
-        recalled = {*self._threads.recall(), *self._coroutines.recall()}
+        recalled = set(self._mixed.recall())
         self._report()
         for feed in self._feeds:
             mine = [context for context in recalled if context.origin is feed]
@@ -303,3 +336,8 @@ class Worker:
 
     def _is_done(self) -> bool:
         return all(feed.is_done for feed in self._feeds)
+
+
+def _modules_of(functions: list[JobFunction[..., Any]]) -> list[str]:
+    """What a child process must import to find the functions that run in one."""
+    return sorted({function.path.partition(":")[0] for function in functions})

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.client._async.jobs import AsyncJobs
 from penstock.client._async.queue import AsyncQueue
 from penstock.client._async.recovery import fail_worker
+from penstock.client._async.schedules import AsyncSchedules
 from penstock.client._async.session import AsyncWorkerSession
 from penstock.client._async.store import AsyncStore
-from penstock.errors import QueueNotFound
+from penstock.client._async.transport import run_blocking, wait_futures
+from penstock.client.results import Results
+from penstock.errors import JobNotFound, QueueNotFound, ResultTimeout
 from penstock.model.names import check_worker_name
 from penstock.store.commands import queues, workers
 from penstock.store.keys import NamespaceKeys
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterable
     from types import TracebackType
 
+    from penstock.client._async.job import AsyncJob
     from penstock.client.settings import Settings
     from penstock.model.queues import QueueState, Returned
     from penstock.model.workers import WorkerInfo
@@ -30,10 +38,68 @@ class AsyncPenstock:
         self.store = AsyncStore(
             settings.address, settings.retry_for_s, settings.timeout_s, settings.dialect
         )
+        self.results = Results(settings)
+        """who waits for which jobs"""
 
     def queue(self, name: str) -> AsyncQueue:
         """The queue of this name. It need not exist; the first task brings it into being."""
         return AsyncQueue(self.store, self.keys, name, self.settings.max_payload)
+
+    def jobs(self, queue: str) -> AsyncJobs:
+        """The queue of jobs of this name. It need not exist; the first job brings it into being."""
+        return AsyncJobs(self, queue)
+
+    def schedules(self, queue: str) -> AsyncSchedules:
+        """What is sent to a queue of jobs again and again."""
+        return AsyncSchedules(self, queue)
+
+    async def job(self, id: str, queue: str | None = None) -> AsyncJob[Any]:
+        """The job of this id, wherever it is if no queue is named. Raises JobNotFound."""
+        for name in [queue] if queue else await self.queues():
+            try:
+                return await self.jobs(name).get(id)
+            except JobNotFound:
+                if queue:
+                    raise
+        raise JobNotFound(
+            f"no queue of namespace {self.settings.namespace!r} has a job {id}; "
+            "it was removed, or kept for as long as its queue keeps finished jobs"
+        )
+
+    async def wait(
+        self, jobs: Iterable[AsyncJob[Any]], timeout: float | None = None
+    ) -> tuple[list[AsyncJob[Any]], list[AsyncJob[Any]]]:
+        """Wait until all jobs have ended, or time is up; returns those that have, and the rest."""
+        waiting = list(jobs)
+        ended: list[AsyncJob[Any]] = []
+        async for job in self.as_completed(waiting, timeout, raises=False):
+            ended.append(job)
+        return ended, [job for job in waiting if job not in ended]
+
+    async def as_completed(
+        self, jobs: Iterable[AsyncJob[Any]], timeout: float | None = None, raises: bool = True
+    ) -> AsyncGenerator[AsyncJob[Any], None]:
+        """The jobs one by one as they end, in whatever way. Raises ResultTimeout if time is up
+        (unless `raises` is False: then it just ends).
+        """
+        pending = {job._watch(): job for job in jobs}
+        deadline = None if timeout is None else time.monotonic() + timeout
+        try:
+            while pending:
+                left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
+                done = await wait_futures(pending, left_s)
+                if not done and raises:
+                    raise ResultTimeout(
+                        f"{len(pending)} jobs have not ended within {timeout:g} s; "
+                        "they may still do so"
+                    )
+                if not done:
+                    return
+                for future in done:
+                    yield pending.pop(future)
+        finally:
+            for future in pending:
+                future.cancel()
 
     async def queues(self) -> list[str]:
         """The names of all queues, in order.
@@ -95,9 +161,11 @@ class AsyncPenstock:
         except BaseException:
             await self.close()
             raise
+        self.results = Results(replace(self.settings, dialect=self.store.dialect))
         return self
 
     async def close(self) -> None:
+        await run_blocking(self.results.close)
         await self.store.close()
 
     async def __aenter__(self) -> AsyncPenstock:

@@ -6,6 +6,7 @@ import hashlib
 import secrets
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
+from penstock.client._async.deletion import delete_jobs
 from penstock.client._async.subscription import AsyncSubscription
 from penstock.codec.events import decode_event
 from penstock.errors import InvalidArgument, QueueNotFound
@@ -196,9 +197,12 @@ class AsyncQueue:
 
     async def delete(self) -> Deleted:
         """Delete all waiting and dead tasks, and the queue itself unless tasks are running."""
-        deleted, incarnation = await self._store.run_once(
+        done = await self._store.run_once(
             lambda operation: queues.delete_queue(self._keys, operation)
         )
+        if done is None:
+            return await delete_jobs(self._store, self._namespace, self._keys)
+        deleted, incarnation = done
         if incarnation:
             await self._store.run(queues.unregister_queue(self._namespace, incarnation))
         return deleted

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.model.names import check_worker_name
 from penstock.model.queues import Returned
 from penstock.model.workers import LEASE_MS
-from penstock.store.commands import queues, workers
+from penstock.store.commands import jobs, queues, workers
 
 if TYPE_CHECKING:
     from penstock.client._async.store import AsyncStore
-    from penstock.store.command import Command, Operation
     from penstock.store.keys import NamespaceKeys, QueueKeys
 
 
@@ -29,12 +27,20 @@ async def fail_worker(store: AsyncStore, keys: NamespaceKeys, worker: str) -> Re
     returned = dead = 0
     for name in names:
         queue = keys.queue(name)
-        left = await store.run_once(partial(_leave, queue, worker))
+        left = await leave_queue(store, queue, worker, is_lost=True)
         returned += left.returned
         dead += left.dead
     await store.run(workers.forget_worker(keys, worker))
     return Returned(returned, dead)
 
 
-def _leave(queue: QueueKeys, worker: str, operation: Operation) -> Command[Returned]:
-    return queues.leave_queue(queue, operation, worker, is_lost=True)
+async def leave_queue(store: AsyncStore, queue: QueueKeys, worker: str, is_lost: bool) -> Returned:
+    """Take a worker off a queue, of whichever kind it is; what it holds goes back."""
+    left = await store.run_once(
+        lambda operation: queues.leave_queue(queue, operation, worker, is_lost)
+    )
+    if left is not None:
+        return left
+    return await store.run_once(
+        lambda operation: jobs.leave_jobs(queue, operation, worker, is_lost)
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.client._async.recovery import leave_queue
 from penstock.client._async.transport import run_blocking
 from penstock.client.heartbeat import Heartbeat
 from penstock.errors import (
@@ -23,15 +24,18 @@ from penstock.model.workers import (
     lease_clock,
     new_worker_id,
 )
-from penstock.store.commands import processes, queues, workers
+from penstock.store.commands import jobs, processes, queues, workers
 from penstock.store.commands.workers import lease_lost
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from penstock.client._async.client import AsyncPenstock
     from penstock.model.processes import Claim
     from penstock.model.queues import Side
+    from penstock.store.command import Command, Operation
+    from penstock.store.keys import QueueKeys
 
 
 class AsyncWorkerSession:
@@ -76,11 +80,27 @@ class AsyncWorkerSession:
 
         Raises LeaseLost if the worker was failed, or was never started.
         """
+        await self._start_work(queue, queues.join_queue)
+
+    async def start_job_work(self, queue: str, types: Sequence[str] | None = None) -> None:
+        """Begin to serve a queue of jobs of these types (None: of all).
+
+        Raises WrongKind if the queue holds plain tasks, LeaseLost as above.
+        """
+
+        def join(
+            keys: QueueKeys, operation: Operation, worker: str, incarnation: str
+        ) -> Command[None]:
+            return jobs.join_jobs(keys, operation, worker, types, incarnation)
+
+        await self._start_work(queue, join)
+
+    async def _start_work(self, queue: str, join: Callable[..., Command[None]]) -> None:
         keys = self._keys.queue(queue)  # refuses a bad name before anything is written
         await self._store.run(workers.start_work(self._keys, self.id, queue))
         await self._client.queue(queue)._in_queue(
             lambda incarnation: self._store.run_once(
-                lambda operation: queues.join_queue(keys, operation, self.id, incarnation)
+                lambda operation: join(keys, operation, self.id, incarnation)
             )
         )
         try:
@@ -169,11 +189,7 @@ class AsyncWorkerSession:
         await self.stop()
 
     async def _leave(self, queue: str, is_lost: bool) -> None:
-        await self._store.run_once(
-            lambda operation: queues.leave_queue(
-                self._keys.queue(queue), operation, self.id, is_lost
-            )
-        )
+        await leave_queue(self._store, self._keys.queue(queue), self.id, is_lost)
 
     def _processes(self, queue: str, claim: Claim) -> list[AsyncProcess]:
         if claim.word == "not_working":

@@ -8,14 +8,17 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.client.wire import ConnectionLost, expect_ok, new_reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+    from concurrent.futures import Future
 
     from penstock.client.address import Address, Endpoint
+
+T = TypeVar("T")
 
 
 class AsyncChannel:
@@ -244,3 +247,23 @@ async def pause(seconds: float) -> None:
 async def run_blocking(action: Callable[[], None]) -> None:
     """Wait for something that blocks, without blocking the loop."""
     await asyncio.to_thread(action)
+
+
+async def wait_future(future: Future[T], timeout_s: float | None) -> T:
+    """What a future of another thread comes to. Raises TimeoutError."""
+    async with asyncio.timeout(timeout_s):
+        return await asyncio.wrap_future(future)
+
+
+async def wait_futures(futures: Iterable[Future[T]], timeout_s: float | None) -> set[Future[T]]:
+    """Those that are done as soon as one is, or none if time is up."""
+    pending = {asyncio.ensure_future(_shielded(future)): future for future in futures}
+    done, rest = await asyncio.wait(pending, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+    for task in rest:
+        task.cancel()
+    return {pending[task] for task in done}
+
+
+async def _shielded(future: Future[T]) -> None:
+    """Ends when the future does; giving up the wait does not cancel the future."""
+    await asyncio.wait([asyncio.wrap_future(future)])

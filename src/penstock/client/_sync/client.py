@@ -4,20 +4,28 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.client._sync.jobs import Jobs
 from penstock.client._sync.queue import Queue
 from penstock.client._sync.recovery import fail_worker
+from penstock.client._sync.schedules import Schedules
 from penstock.client._sync.session import WorkerSession
 from penstock.client._sync.store import Store
-from penstock.errors import QueueNotFound
+from penstock.client._sync.transport import run_blocking, wait_futures
+from penstock.client.results import Results
+from penstock.errors import JobNotFound, QueueNotFound, ResultTimeout
 from penstock.model.names import check_worker_name
 from penstock.store.commands import queues, workers
 from penstock.store.keys import NamespaceKeys
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable
     from types import TracebackType
 
+    from penstock.client._sync.job import Job
     from penstock.client.settings import Settings
     from penstock.model.queues import QueueState, Returned
     from penstock.model.workers import WorkerInfo
@@ -32,10 +40,68 @@ class Penstock:
         self.store = Store(
             settings.address, settings.retry_for_s, settings.timeout_s, settings.dialect
         )
+        self.results = Results(settings)
+        """who waits for which jobs"""
 
     def queue(self, name: str) -> Queue:
         """The queue of this name. It need not exist; the first task brings it into being."""
         return Queue(self.store, self.keys, name, self.settings.max_payload)
+
+    def jobs(self, queue: str) -> Jobs:
+        """The queue of jobs of this name. It need not exist; the first job brings it into being."""
+        return Jobs(self, queue)
+
+    def schedules(self, queue: str) -> Schedules:
+        """What is sent to a queue of jobs again and again."""
+        return Schedules(self, queue)
+
+    def job(self, id: str, queue: str | None = None) -> Job[Any]:
+        """The job of this id, wherever it is if no queue is named. Raises JobNotFound."""
+        for name in [queue] if queue else self.queues():
+            try:
+                return self.jobs(name).get(id)
+            except JobNotFound:
+                if queue:
+                    raise
+        raise JobNotFound(
+            f"no queue of namespace {self.settings.namespace!r} has a job {id}; "
+            "it was removed, or kept for as long as its queue keeps finished jobs"
+        )
+
+    def wait(
+        self, jobs: Iterable[Job[Any]], timeout: float | None = None
+    ) -> tuple[list[Job[Any]], list[Job[Any]]]:
+        """Wait until all jobs have ended, or time is up; returns those that have, and the rest."""
+        waiting = list(jobs)
+        ended: list[Job[Any]] = []
+        for job in self.as_completed(waiting, timeout, raises=False):
+            ended.append(job)
+        return ended, [job for job in waiting if job not in ended]
+
+    def as_completed(
+        self, jobs: Iterable[Job[Any]], timeout: float | None = None, raises: bool = True
+    ) -> Generator[Job[Any], None, None]:
+        """The jobs one by one as they end, in whatever way. Raises ResultTimeout if time is up
+        (unless `raises` is False: then it just ends).
+        """
+        pending = {job._watch(): job for job in jobs}
+        deadline = None if timeout is None else time.monotonic() + timeout
+        try:
+            while pending:
+                left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
+                done = wait_futures(pending, left_s)
+                if not done and raises:
+                    raise ResultTimeout(
+                        f"{len(pending)} jobs have not ended within {timeout:g} s; "
+                        "they may still do so"
+                    )
+                if not done:
+                    return
+                for future in done:
+                    yield pending.pop(future)
+        finally:
+            for future in pending:
+                future.cancel()
 
     def queues(self) -> list[str]:
         """The names of all queues, in order.
@@ -97,9 +163,11 @@ class Penstock:
         except BaseException:
             self.close()
             raise
+        self.results = Results(replace(self.settings, dialect=self.store.dialect))
         return self
 
     def close(self) -> None:
+        run_blocking(self.results.close)
         self.store.close()
 
     def __enter__(self) -> Penstock:

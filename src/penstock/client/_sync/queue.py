@@ -8,6 +8,7 @@ import hashlib
 import secrets
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
+from penstock.client._sync.deletion import delete_jobs
 from penstock.client._sync.subscription import Subscription
 from penstock.codec.events import decode_event
 from penstock.errors import InvalidArgument, QueueNotFound
@@ -194,9 +195,10 @@ class Queue:
 
     def delete(self) -> Deleted:
         """Delete all waiting and dead tasks, and the queue itself unless tasks are running."""
-        deleted, incarnation = self._store.run_once(
-            lambda operation: queues.delete_queue(self._keys, operation)
-        )
+        done = self._store.run_once(lambda operation: queues.delete_queue(self._keys, operation))
+        if done is None:
+            return delete_jobs(self._store, self._namespace, self._keys)
+        deleted, incarnation = done
         if incarnation:
             self._store.run(queues.unregister_queue(self._namespace, incarnation))
         return deleted

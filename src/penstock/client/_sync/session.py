@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.client._sync.recovery import leave_queue
 from penstock.client._sync.transport import run_blocking
 from penstock.client.heartbeat import Heartbeat
 from penstock.errors import (
@@ -25,15 +26,18 @@ from penstock.model.workers import (
     lease_clock,
     new_worker_id,
 )
-from penstock.store.commands import processes, queues, workers
+from penstock.store.commands import jobs, processes, queues, workers
 from penstock.store.commands.workers import lease_lost
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from penstock.client._sync.client import Penstock
     from penstock.model.processes import Claim
     from penstock.model.queues import Side
+    from penstock.store.command import Command, Operation
+    from penstock.store.keys import QueueKeys
 
 
 class WorkerSession:
@@ -78,11 +82,27 @@ class WorkerSession:
 
         Raises LeaseLost if the worker was failed, or was never started.
         """
+        self._start_work(queue, queues.join_queue)
+
+    def start_job_work(self, queue: str, types: Sequence[str] | None = None) -> None:
+        """Begin to serve a queue of jobs of these types (None: of all).
+
+        Raises WrongKind if the queue holds plain tasks, LeaseLost as above.
+        """
+
+        def join(
+            keys: QueueKeys, operation: Operation, worker: str, incarnation: str
+        ) -> Command[None]:
+            return jobs.join_jobs(keys, operation, worker, types, incarnation)
+
+        self._start_work(queue, join)
+
+    def _start_work(self, queue: str, join: Callable[..., Command[None]]) -> None:
         keys = self._keys.queue(queue)  # refuses a bad name before anything is written
         self._store.run(workers.start_work(self._keys, self.id, queue))
         self._client.queue(queue)._in_queue(
             lambda incarnation: self._store.run_once(
-                lambda operation: queues.join_queue(keys, operation, self.id, incarnation)
+                lambda operation: join(keys, operation, self.id, incarnation)
             )
         )
         try:
@@ -171,11 +191,7 @@ class WorkerSession:
         self.stop()
 
     def _leave(self, queue: str, is_lost: bool) -> None:
-        self._store.run_once(
-            lambda operation: queues.leave_queue(
-                self._keys.queue(queue), operation, self.id, is_lost
-            )
-        )
+        leave_queue(self._store, self._keys.queue(queue), self.id, is_lost)
 
     def _processes(self, queue: str, claim: Claim) -> list[Process]:
         if claim.word == "not_working":

@@ -5,17 +5,21 @@ its async twin is.
 from __future__ import annotations
 
 import os
+import select
 import socket
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.client.wire import ConnectionLost, expect_ok, new_reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from penstock.client.address import Address, Endpoint
+
+T = TypeVar("T")
 
 _READ_BYTES = 65536
 
@@ -139,6 +143,21 @@ class _Connection:
             reader.feed(data)
         return reply
 
+    def receive_unless(self, called: socket.socket, timeout_s: float) -> Any:
+        """The next message, or None if none came in time or `called` has something to read."""
+        reader = self.reader
+        while (reply := reader.gets()) is False:
+            pending = getattr(self.socket, "pending", None)  # TLS may hold what select cannot see
+            if pending is None or not pending():
+                readable = select.select([self.socket, called], [], [], timeout_s)[0]
+                if self.socket not in readable:
+                    return None
+            data = self.socket.recv(_READ_BYTES)
+            if not data:
+                raise ConnectionLost("the server closed the connection")
+            reader.feed(data)
+        return reply
+
     def close(self) -> None:
         self.socket.close()
 
@@ -176,6 +195,13 @@ class Listener:
         except OSError as error:
             raise ConnectionLost(str(error)) from error
 
+    def receive_unless(self, called: socket.socket, timeout_s: float) -> Any:
+        """The next message, or None if none came in time or `called` has something to read."""
+        try:
+            return self._opened().receive_unless(called, timeout_s)
+        except OSError as error:
+            raise ConnectionLost(str(error)) from error
+
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
@@ -193,3 +219,13 @@ def pause(seconds: float) -> None:
 
 def run_blocking(action: Callable[[], None]) -> None:
     action()
+
+
+def wait_future(future: Future[T], timeout_s: float | None) -> T:
+    """What a future of another thread comes to. Raises TimeoutError."""
+    return future.result(timeout_s)
+
+
+def wait_futures(futures: Iterable[Future[T]], timeout_s: float | None) -> set[Future[T]]:
+    """Those that are done as soon as one is, or none if time is up."""
+    return wait(futures, timeout_s, return_when=FIRST_COMPLETED).done

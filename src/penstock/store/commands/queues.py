@@ -47,15 +47,18 @@ def join_queue(
 
 def leave_queue(
     keys: QueueKeys, operation: Operation, worker: str, is_lost: bool
-) -> Command[Returned]:
-    """Take a worker off the queue and give what it holds back to the front.
+) -> Command[Returned | None]:
+    """Take a worker off the queue and give what it holds back to the front; None if the queue
+    holds jobs, which `leave_jobs` is for.
 
     `is_lost` says that the worker died, which counts as a failed delivery.
     """
 
-    def decode(reply: list[Any]) -> Returned:
+    def decode(reply: list[Any]) -> Returned | None:
         if reply[0] == b"ok":
             return Returned(int(reply[1]), int(reply[2]))
+        if reply[0] == b"jobs":
+            return None
         raise unexpected(LEAVE_QUEUE, reply)
 
     return Command(
@@ -132,12 +135,14 @@ def configure_queue(
     )
 
 
-def delete_queue(keys: QueueKeys, operation: Operation) -> Command[tuple[Deleted, str]]:
+def delete_queue(keys: QueueKeys, operation: Operation) -> Command[tuple[Deleted, str] | None]:
     """Delete a queue; the answer has the incarnation to unregister, empty while tasks are
-    running.
+    running. None if the queue holds jobs, which `delete_jobs` is for.
     """
 
-    def decode(reply: list[Any]) -> tuple[Deleted, str]:
+    def decode(reply: list[Any]) -> tuple[Deleted, str] | None:
+        if reply[0] == b"jobs":
+            return None
         if reply[0] == b"ok":
             return Deleted(int(reply[1]), int(reply[2])), reply[3].decode()
         if reply[0] == b"no_queue":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.codec.elements import plain_element, task_of
-from penstock.errors import QueueFull
+from penstock.errors import QueueFull, WrongKind
 from penstock.model.queues import Enqueued, Page
 from penstock.store.command import Command, Operation, check_queue, unexpected
 from penstock.store.script import load
@@ -37,6 +37,8 @@ def enqueue_tasks(
         check_queue(reply)
         if word == b"full":
             raise _full(keys, len(tasks), reply)
+        if word == b"jobs":
+            raise _holds_jobs(keys)
         raise unexpected(ENQUEUE_TASKS, reply)
 
     return Command(
@@ -66,6 +68,8 @@ def enqueue_unique_task(
                 return Enqueued(False, reply[1])
             case b"full":
                 raise _full(keys, 1, reply)
+            case b"jobs":
+                raise _holds_jobs(keys)
         raise unexpected(ENQUEUE_UNIQUE_TASK, reply)
 
     return Command(
@@ -135,6 +139,13 @@ def page_tasks(tasks_key: str, offset: int, limit: int, are_elements: bool = Tru
         raise unexpected(PAGE_TASKS, reply)
 
     return Command(PAGE_TASKS, (tasks_key,), (offset, limit), decode)
+
+
+def _holds_jobs(keys: QueueKeys) -> WrongKind:
+    return WrongKind(
+        f"queue {keys.queue!r} holds jobs, so it takes no plain tasks; "
+        "send a job, or choose another queue"
+    )
 
 
 def _full(keys: QueueKeys, count: int, reply: list[Any]) -> QueueFull:

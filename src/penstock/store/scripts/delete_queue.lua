@@ -17,6 +17,7 @@
 -- Returns {'ok', removed, running, incarnation}   the incarnation to take off the list of queues;
 --                                                 empty while tasks are running
 --         {'no_queue'}                            there is no such queue
+--         {'jobs'}                                the queue holds jobs; delete_jobs is for those
 -- include channels memory
 local memory, ready, meta, failures, dead, unique, unique_tasks = unpack(KEYS)
 local operation, delete = unpack(ARGV)
@@ -24,12 +25,16 @@ local operation, delete = unpack(ARGV)
 local done = recall(memory, operation)
 if done then return done end
 
-local incarnation, last_process, started, finished, stopped, failed, lost = unpack(redis.call('HMGET', meta,
-  'incarnation', 'process', 'started', 'finished', 'stopped', 'failed', 'lost'))
+local incarnation, last_process, kind, started, finished, stopped, failed, lost = unpack(redis.call('HMGET', meta,
+  'incarnation', 'process', 'kind', 'started', 'finished', 'stopped', 'failed', 'lost'))
 if not incarnation then
   -- Remembered, or a copy of the request that arrives late would delete a queue created since.
   allow_when_full(memory)
   return remember(memory, operation, {'no_queue'})
+end
+if kind then
+  allow_when_full(memory)
+  return remember(memory, operation, {'jobs'})
 end
 local function count(value) return tonumber(value or '0') end
 local running = count(started) - count(finished) - count(stopped) - count(failed) - count(lost)

@@ -17,6 +17,7 @@
 --         {'no_queue'}             register the queue, then send again with an incarnation
 --         {'queue_exists'}         under another incarnation; unregister this one, then send again without
 --         {'full', ready, max}     the queue would grow over its maximum length
+--         {'jobs'}                 the queue holds jobs, so it takes no plain tasks
 -- include clock channels memory queue wake
 local memory, ready, meta, idle = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local operation, incarnation, work, wake = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -26,12 +27,13 @@ local done = recall(memory, operation)
 if done then return done end
 
 local count = #ARGV - FIRST_TASK + 1
-local known, max_length = unpack(redis.call('HMGET', meta, 'incarnation', 'max_length'))
+local known, max_length, kind = unpack(redis.call('HMGET', meta, 'incarnation', 'max_length', 'kind'))
 -- Otherwise the first write goes to `ready`, and would itself find a key of the wrong type.
 local length = (max_length or not known) and redis.call('LLEN', ready)
 redis.call('SCARD', idle) -- a key of the wrong type must be found before the first write
 local refusal = refuse_queue(memory, operation, known, incarnation)
 if refusal then return refusal end
+if kind then return remember(memory, operation, {'jobs'}) end
 if max_length and length + count > tonumber(max_length) then
   -- A no is remembered as well, or a copy of the request that arrives late could still add what was refused.
   allow_when_full(memory)

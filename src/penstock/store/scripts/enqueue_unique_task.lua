@@ -21,6 +21,7 @@
 --         {'no_queue'}             register the queue, then send again with an incarnation
 --         {'queue_exists'}         under another incarnation; unregister this one, then send again without
 --         {'full', ready, max}     the queue would grow over its maximum length
+--         {'jobs'}                 the queue holds jobs, so it takes no plain tasks
 -- include clock channels memory queue wake element
 local memory, ready, meta, idle, unique, unique_tasks = unpack(KEYS)
 local operation, incarnation, work, wake, key, holder, task = unpack(ARGV)
@@ -35,7 +36,7 @@ if done and done[1] == 'exists' then return refused_by(redis.call('HGET', unique
 if done then return done end
 
 local length = redis.call('LLEN', ready)
-local known, max_length = unpack(redis.call('HMGET', meta, 'incarnation', 'max_length'))
+local known, max_length, kind = unpack(redis.call('HMGET', meta, 'incarnation', 'max_length', 'kind'))
 redis.call('SCARD', idle) -- a key of the wrong type must be found before the first write
 local existing = redis.call('HGET', unique, key)
 redis.call('ZCARD', unique_tasks) -- a key of the wrong type must be found before the first write
@@ -45,6 +46,7 @@ if existing then
   remember(memory, operation, {'exists'})
   return refused_by(existing)
 end
+if kind then return remember(memory, operation, {'jobs'}) end
 if max_length and length + 1 > tonumber(max_length) then
   -- A no is remembered as well, or a copy of the request that arrives late could still add what was refused.
   allow_when_full(memory)

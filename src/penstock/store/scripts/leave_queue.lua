@@ -22,6 +22,7 @@
 -- ARGV[6] wake           string  prefix of the wake-up channels
 --
 -- Returns {'ok', returned, dead}   how many tasks went back, and how many to the dead list
+--         {'jobs'}                 the queue holds jobs; leave_jobs is for those
 -- include channels memory chunks wake element leave fail
 local memory, ready, running, meta, members, idle, failures, dead, unique, unique_tasks = unpack(KEYS)
 local operation, worker, lost, max_failures, work, wake = unpack(ARGV)
@@ -37,7 +38,12 @@ redis.call('HLEN', failures)
 redis.call('HLEN', unique)
 redis.call('ZCARD', unique_tasks)
 local waiting = redis.call('LLEN', ready)
-max_failures = tonumber(redis.call('HGET', meta, 'max_failures') or max_failures)
+local own_maximum, kind = unpack(redis.call('HMGET', meta, 'max_failures', 'kind'))
+max_failures = tonumber(own_maximum or max_failures)
+if kind == 'jobs' then
+  allow_when_full(memory)
+  return remember(memory, operation, {'jobs'})
+end
 -- Equal lengths let text be compared as numbers; the front is pushed last, so the newest comes first.
 table.sort(processes, function(a, b)
   if #a ~= #b then return #a > #b end

@@ -15,6 +15,8 @@ local work, wake = unpack(ARGV)
 local waiting = redis.call('LLEN', ready)
 redis.call('SCARD', idle)
 if redis.call('HEXISTS', meta, 'incarnation') == 0 then return {'no_queue'} end
+-- How many jobs could start is not known here; whoever is woken first wakes the next.
+if redis.call('HEXISTS', meta, 'kind') == 1 then waiting = 1 end
 if redis.call('HDEL', meta, 'paused') == 1 and waiting > 0 then
   publish(work, waiting)
   wake_workers(idle, wake, waiting)

@@ -1,0 +1,194 @@
+"""One job, as its sender and its operators see it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from penstock.client._async.transport import wait_future
+from penstock.codec.ids import id_number
+from penstock.codec.records import open_error
+from penstock.codec.values import open_result
+from penstock.errors import (
+    IllegalMove,
+    JobCancelled,
+    JobFailed,
+    JobNotFound,
+    ResultTimeout,
+)
+from penstock.model.explanations import Explanation, explain
+from penstock.model.job_options import Seconds, check_priority, check_seconds
+from penstock.store.commands import job_records
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from typing import Literal
+
+    from penstock.client._async.client import AsyncPenstock
+    from penstock.client.results import Ending
+    from penstock.model.jobs import Attempt, JobInfo, JobState, Priority, Progress
+
+R = TypeVar("R")
+
+_LOOKED_AT = 10_000
+
+
+class AsyncJob(Generic[R]):
+    """A job by its id. Nothing is read before it is asked for, and nothing is kept."""
+
+    def __init__(
+        self, client: AsyncPenstock, queue: str, id: str, type: str, is_new: bool = True
+    ) -> None:
+        self._client = client
+        self._keys = client.keys.queue(queue)
+        self._number = id_number(id)
+        self.queue = queue
+        self.id = id
+        self.type = type
+        self.is_new = is_new
+        """False if a job with the same unique key or id was there already, and this is that one"""
+
+    def __repr__(self) -> str:
+        return f"<{self.__class__.__name__} {self.id} of queue {self.queue!r}>"
+
+    async def info(self) -> JobInfo:
+        """Everything about the job at this instant. Raises JobNotFound."""
+        found = await self._client.store.run(job_records.read_jobs(self._keys, [self._number]))
+        if found[0] is None:
+            raise self._absent()
+        return found[0]
+
+    # sync: @property
+    async def state(self) -> JobState:
+        """The state that the job is in now."""
+        return (await self.info()).state
+
+    # sync: @property
+    async def progress(self) -> Progress | None:
+        """What the job said last about how far it is."""
+        return (await self.info()).progress
+
+    async def result(self, timeout: Seconds | None = None) -> R:
+        """What the job returned; waits until it has ended.
+
+        Raises JobFailed if it is dead, JobCancelled, JobNotFound if it was removed, and
+        ResultTimeout if it has not ended within `timeout` seconds.
+        """
+        timeout_s = None if timeout is None else check_seconds("timeout", timeout)
+        future = self._watch()
+        try:
+            ending = await wait_future(future, timeout_s)
+        except TimeoutError:
+            raise ResultTimeout(
+                f"job {self.id} has not ended within {timeout_s:g} s; it may still do so, "
+                f"`penstock job explain {self.id}` says what it waits for"
+            ) from None
+        finally:
+            future.cancel()
+        return self._open(ending)  # type: ignore[no-any-return]
+
+    async def cancel(self) -> JobState:
+        """Cancel it: at once if it waits; if it runs, its worker is told, and it is cancelled when
+        the worker has ended it. Returns the state that it is in now.
+
+        Raises IllegalMove if it has ended already.
+        """
+        words = await self._client.store.run_once(
+            lambda operation: job_records.cancel_jobs(self._keys, operation, [self._number])
+        )
+        if words[0] == "asked":
+            return "running"
+        self._moved(words[0], "cancelled", "waiting and running jobs can be cancelled")
+        return "cancelled"
+
+    async def retry(self) -> JobState:
+        """Let a dead or cancelled job run again, with all its attempts."""
+        words = await self._client.store.run_once(
+            lambda operation: job_records.retry_jobs(self._keys, operation, [self._number])
+        )
+        if words[0] == "taken":
+            raise IllegalMove(
+                f"job {self.id} cannot run again, because another job has its unique key by now; "
+                "wait until that one has ended, or cancel it"
+            )
+        self._moved(words[0], "retried", "dead and cancelled jobs can run again")
+        return "ready"
+
+    async def remove(self) -> None:
+        """Remove it and everything recorded about it. A running job is cancelled first."""
+        words = await self._client.store.run_once(
+            lambda operation: job_records.remove_jobs(self._keys, operation, [self._number])
+        )
+        self._moved(words[0], "removed", "cancel it first")
+
+    async def promote(self) -> None:
+        """Let a scheduled job run now."""
+        await self._change("delay", 0)
+
+    async def reschedule(self, delay: Seconds) -> None:
+        """Let a waiting job run after this time, counted from now."""
+        await self._change("delay", round(check_seconds("delay", delay) * 1000))
+
+    async def reprioritise(self, priority: Priority) -> None:
+        """Change how urgent a waiting job is; it goes to the end of its new line."""
+        await self._change("priority", check_priority(priority))
+
+    async def attempts(self) -> list[Attempt]:
+        """The attempts that did not end well, oldest first; the last 20 are kept."""
+        return await self._client.store.run(job_records.read_attempts(self._keys, self._number))
+
+    async def log(self, offset: int = 0, limit: int = 1000) -> list[tuple[float, str]]:
+        """Lines of its log with their times; from the newest if `offset` is negative."""
+        command = job_records.read_log(self._keys, self._number, offset, limit)
+        return (await self._client.store.run(command))[1]
+
+    async def explain(self) -> Explanation:
+        """Why it is not running, or what it is doing."""
+        command = job_records.explain_job(self._keys, self._number, _LOOKED_AT)
+        findings = await self._client.store.run(command)
+        if findings is None:
+            raise self._absent()
+        return explain(findings.job, findings.now, findings.found, _LOOKED_AT)
+
+    async def _change(self, change: Literal["delay", "run_at", "priority"], value: int) -> None:
+        word, state = await self._client.store.run_once(
+            lambda operation: job_records.change_job(
+                self._keys, operation, self._number, change, value
+            )
+        )
+        if word == "absent":
+            raise self._absent()
+        if word == "state":
+            raise IllegalMove(
+                f"job {self.id} is {state}; when and how urgently it runs can only be changed "
+                "while it is scheduled or ready"
+            )
+
+    def _watch(self) -> Future[Ending]:
+        return self._client.results.watch(self._keys, self._number)
+
+    def _open(self, ending: Ending) -> Any:
+        if ending.state == "done":
+            return open_result(ending.outcome)
+        if ending.state == "removed":
+            raise self._absent()
+        if ending.state == "cancelled":
+            raise JobCancelled(f"job {self.id} was cancelled, so it has no result")
+        error = open_error(ending.outcome)
+        cause = f": {error.type}: {error.message}" if error else ""
+        raise JobFailed(
+            f"job {self.id} is dead ({ending.reason}){cause}; "
+            f"`penstock job show {self.id}` has the traceback, "
+            f"`penstock job retry {self.id}` runs it again"
+        )
+
+    def _moved(self, word: str, wanted: str, hint: str) -> None:
+        if word == "absent":
+            raise self._absent()
+        if word != wanted:
+            raise IllegalMove(f"job {self.id} is {word}; {hint}")
+
+    def _absent(self) -> JobNotFound:
+        return JobNotFound(
+            f"queue {self.queue!r} has no job {self.id}; it was removed, or has been kept for as "
+            "long as the queue keeps finished jobs"
+        )

@@ -1,0 +1,419 @@
+"""A queue of jobs, as its producers and operators see it."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any, Unpack
+
+from penstock.client._async.deletion import delete_jobs
+from penstock.client._async.job import AsyncJob
+from penstock.client._async.subscription import AsyncSubscription
+from penstock.client._async.transport import pause
+from penstock.client.job_ids import new_ids
+from penstock.codec.ids import id_number, id_text
+from penstock.codec.records import open_event, pack_head
+from penstock.codec.values import pack_data, split_words, words_of
+from penstock.errors import InvalidArgument, JobNotFound, QueueFull, QueueNotFound
+from penstock.model.job_filters import JobFilter, check_page, listing_of, make_filter, matches
+from penstock.model.job_options import MAX_WORDS, JobOptions, JobSettings, Seconds, make_options
+from penstock.model.job_rules import (
+    JobQueueSettings,
+    check_job_settings,
+    check_limit,
+    check_share,
+)
+from penstock.model.jobs import JOB_STATES, STATES_BY_CODE, JobEvent, JobPage
+from penstock.model.names import check_name
+from penstock.model.queues import Deleted, check_payload
+from penstock.store.commands import job_records, job_rules, jobs, queues
+from penstock.store.commands.jobs import Group, IdTaken
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterable, Sequence
+
+    from penstock.client._async.client import AsyncPenstock
+    from penstock.model.job_filters import FilterSettings
+    from penstock.model.jobs import JobEventKind, JobInfo, JobState
+
+_BATCH_JOBS = 1000
+_BATCH_BYTES = 1024 * 1024
+_CHUNK = 500
+_ROOM_S = 0.5
+
+
+class AsyncJobs:
+    """The jobs of one queue."""
+
+    def __init__(self, client: AsyncPenstock, name: str) -> None:
+        self._client = client
+        self._store = client.store
+        self._keys = client.keys.queue(name)
+        self._max_payload = client.settings.max_payload
+        self.name = name
+
+    async def add(
+        self, type: str, data: object = None, **options: Unpack[JobSettings]
+    ) -> AsyncJob[Any]:
+        """Send a job: any data that can be written as JSON, or bytes as they are.
+
+        Raises InvalidArgument, Unserialisable or PayloadTooLarge before anything is sent, QueueFull
+        or StoreFull if there is no room.
+        """
+        return (await self.send(make_options(type, options), [data]))[0]
+
+    async def add_many(
+        self, type: str, items: Iterable[object], **options: Unpack[JobSettings]
+    ) -> list[AsyncJob[Any]]:
+        """Send many jobs with the same options, in batches of up to 1,000; each batch is added
+        whole or not at all. If one is refused, the ones before it stay (`error.accepted` says how
+        many).
+        """
+        return await self.send(make_options(type, options), items)
+
+    async def send(self, options: JobOptions, items: Iterable[object]) -> list[AsyncJob[Any]]:
+        """Send jobs with options that were checked before."""
+        sent: list[AsyncJob[Any]] = []
+        batch: list[tuple[bytes, bytes]] = []
+        size = 0
+        is_plain = options.search is False
+        head = pack_head(options) if is_plain else b""
+        try:
+            for item in items:
+                data = pack_data("the data of the job", item)
+                check_payload("data of a job", data, self._max_payload)
+                if not is_plain:
+                    head = pack_head(options, words_of(item, options.search, MAX_WORDS))
+                if batch and (len(batch) == _BATCH_JOBS or size + len(data) > _BATCH_BYTES):
+                    sent += await self._send_batch(options, batch)
+                    batch, size = [], 0
+                batch.append((head, data))
+                size += len(data)
+            if batch:
+                sent += await self._send_batch(options, batch)
+        except Exception as error:
+            error.accepted = len(sent)  # type: ignore[attr-defined]
+            raise
+        return sent
+
+    async def get(self, id: str) -> AsyncJob[Any]:
+        """The job of this id. Raises JobNotFound."""
+        number = id_number(id)
+        found = await self._store.run(job_records.read_jobs(self._keys, [number], with_data=False))
+        if found[0] is None:
+            raise JobNotFound(
+                f"queue {self.name!r} has no job {id}; it was removed, or has been kept for as "
+                "long as the queue keeps finished jobs"
+            )
+        return self._job(number, found[0].type)
+
+    async def page(
+        self,
+        state: JobState,
+        *,
+        after: str = "",
+        limit: int = 100,
+        newest_first: bool = False,
+        with_data: bool = True,
+        **which: Unpack[FilterSettings],
+    ) -> JobPage:
+        """Jobs in one state, and perhaps of one type, tenant or tag, in the order in which they
+        were sent. `after` is the cursor of the page before.
+
+        Running jobs come in the order in which they were started.
+        """
+        chosen = make_filter(state, which)
+        check_page(limit)
+        if state == "running":
+            return await self._running(chosen, limit, with_data)
+        place = _open_cursor(after)
+        found = await self._store.run(
+            job_records.page_jobs(self._keys, listing_of(chosen), place, limit, newest_first)
+        )
+        infos = await self._read([number for _, number in found.places], with_data)
+        kept = [job for job in infos if job is not None and matches(job, chosen)]
+        is_last = len(found.places) < limit
+        cursor = "" if is_last else "{}.{}".format(*found.places[-1])
+        return JobPage(kept, cursor, found.total)
+
+    async def search(self, text: str, limit: int = 100) -> list[JobInfo]:
+        """Jobs whose indexed data has all the words of `text`, in any state, the newest first.
+
+        Only jobs that were sent with `search=...` are indexed.
+        """
+        words = list(dict.fromkeys(split_words(text)))
+        check_page(limit)
+        if not words:
+            return []
+        rarest, *others = words
+        found: list[JobInfo] = []
+        place: tuple[int, int] | None = None
+        while len(found) < limit:
+            page = await self._store.run(
+                job_records.page_jobs(self._keys, f"*W:{rarest}", place, 200, newest_first=True)
+            )
+            for info in await self._read([number for _, number in page.places], with_data=True):
+                if info is not None and all(word in split_words_of(info) for word in others):
+                    found.append(info)
+            if len(page.places) < 200:
+                break
+            place = page.places[-1]
+        return found[:limit]
+
+    async def counts(self, **which: Unpack[FilterSettings]) -> dict[JobState, int]:
+        """How many jobs there are in each state, perhaps only of one type, tenant or tag."""
+        listings = [listing_of(make_filter(state, which)) for state in JOB_STATES]
+        numbers = await self._store.run(job_records.count_jobs(self._keys, listings))
+        return dict(zip(JOB_STATES, numbers, strict=True))
+
+    async def types(self) -> dict[str, dict[JobState, int]]:
+        """Every type of which there are jobs, and how many in each state."""
+        return await self._tally("T")
+
+    async def tenants(self) -> dict[str, dict[JobState, int]]:
+        """The same for tenants."""
+        return await self._tally("N")
+
+    async def tags(self) -> dict[str, dict[JobState, int]]:
+        """The same for tags."""
+        return await self._tally("G")
+
+    async def retry(self, **which: Unpack[FilterSettings]) -> int:
+        """Let all dead jobs, or those of one type, tenant or tag, run again; returns how many."""
+        return await self._each("dead", which, job_records.retry_jobs, "retried")
+
+    async def cancel(self, state: JobState, **which: Unpack[FilterSettings]) -> int:
+        """Cancel all jobs in a waiting state, or those of one type, tenant or tag."""
+        return await self._each(state, which, job_records.cancel_jobs, "cancelled")
+
+    async def remove(self, state: JobState, **which: Unpack[FilterSettings]) -> int:
+        """Remove all jobs in a state, or those of one type, tenant or tag; returns how many."""
+        return await self._each(state, which, job_records.remove_jobs, "removed")
+
+    async def purge(self) -> int:
+        """Remove the finished jobs that are kept no longer, at once; it also happens by itself, a
+        few with every request of a worker.
+        """
+        purged = 0
+        while True:
+            gone, _ = await self._store.run_once(
+                lambda operation: job_records.purge_jobs(self._keys, operation, _CHUNK)
+            )
+            purged += gone
+            if gone == 0:
+                return purged
+
+    async def pause_type(self, type: str) -> None:
+        """Hand out no more jobs of a type. What runs goes on."""
+        await self._rule(job_rules.pause_type(self._keys, check_name("job type", type), True))
+
+    async def resume_type(self, type: str) -> None:
+        """Hand out jobs of a type again."""
+        await self._rule(job_rules.pause_type(self._keys, check_name("job type", type), False))
+
+    async def limit(
+        self,
+        key: str = "",
+        *,
+        concurrency: int | None = None,
+        rate: float | None = None,
+        per: Seconds = 1.0,
+        burst: float | None = None,
+    ) -> None:
+        """Limit how many jobs of a key may run at once (`concurrency`) and start in a time (`rate`
+        every `per` seconds, `burst` of them at once). Takes effect at once; with neither, the limit
+        is lifted.
+
+        Without a key it is for the whole queue; the key `*` is for every key without a limit of
+        its own. Jobs are sent with `key=...`.
+        """
+        slots, rate, per_ms, burst = check_limit(key, concurrency, rate, per, burst)
+        await self._rule(job_rules.set_limit(self._keys, key, slots, rate, per_ms, burst))
+
+    async def share(self, tenant: str, weight: int) -> None:
+        """How many jobs of a tenant start in its turn, where several tenants wait; 1 if not set."""
+        check_share(weight)
+        await self._rule(job_rules.set_share(self._keys, check_name("tenant", tenant), weight))
+
+    async def pause(self) -> None:
+        """Hand out nothing more. What runs goes on, and jobs can still be added."""
+        await self._client.queue(self.name).pause()
+
+    async def resume(self) -> None:
+        """Hand out jobs again."""
+        await self._client.queue(self.name).resume()
+
+    async def configure(self, **settings: Unpack[JobQueueSettings]) -> None:
+        """Change settings; those not given stay as they are, None stands for the default.
+
+        `max_length`, `max_bytes`: how many jobs, and bytes of data, may wait. `ageing_s`: a job
+        counts as one step more urgent for every so many seconds that it waits. `keep_s`,
+        `keep_dead_s`, `keep_count`, `keep_bytes`: how long, how many and how many bytes of finished
+        jobs are kept. `history_length`: how many attempts the history has.
+        """
+        given = check_job_settings(settings)
+        await self._client.queue(self.name)._in_queue(
+            lambda incarnation: self._store.run_once(
+                lambda operation: queues.configure_queue(self._keys, operation, given, incarnation)
+            )
+        )
+
+    async def delete(self) -> Deleted:
+        """Delete all jobs but those that run, and the queue itself unless some do."""
+        return await delete_jobs(self._store, self._client.keys, self._keys)
+
+    async def events(
+        self, *kinds: JobEventKind, timeout_s: float | None = None
+    ) -> AsyncGenerator[JobEvent, None]:
+        """Listen to what happens to jobs; all kinds of events if none is named.
+
+        Live only: what happens while nobody listens is missed; `history` has every attempt. Ends
+        when nothing comes for `timeout_s`.
+        """
+        subscription = AsyncSubscription(self._store, self._keys.meta, [self._keys.events])
+        try:
+            await subscription.receive()
+            while True:
+                message = await subscription.receive(15.0 if timeout_s is None else timeout_s)
+                if message is None:
+                    if timeout_s is not None:
+                        return
+                elif message[0]:
+                    event = open_event(self.name, message[1])
+                    if not kinds or event.kind in kinds:
+                        yield event
+        finally:
+            await subscription.close()
+
+    async def _send_batch(
+        self, options: JobOptions, batch: Sequence[tuple[bytes, bytes]]
+    ) -> list[AsyncJob[Any]]:
+        is_given = options.id != ""
+        if is_given and len(batch) > 1:
+            raise InvalidArgument("an id is for one job; leave it out when many are sent")
+        deadline = time.monotonic() + options.wait_s
+        while True:
+            numbers = [id_number(options.id)] if is_given else list(new_ids(len(batch)))
+            groups = _groups(options, numbers, batch)
+            try:
+                existing = await self._send(groups, is_given)
+                break
+            except IdTaken:
+                continue
+            except QueueFull:
+                left_s = deadline - time.monotonic()
+                if left_s <= 0:
+                    raise
+                await pause(min(left_s, _ROOM_S))
+        return [
+            self._job(existing.get(index, number), options.type, index not in existing)
+            for index, number in enumerate(numbers)
+        ]
+
+    async def _send(self, groups: Sequence[Group], is_given: bool) -> dict[int, int]:
+        return await self._client.queue(self.name)._in_queue(
+            lambda incarnation: self._store.run_once(
+                lambda operation: jobs.send_jobs(
+                    self._keys, operation, groups, incarnation, is_given
+                )
+            )
+        )
+
+    def _job(self, number: int, type: str, is_new: bool = True) -> AsyncJob[Any]:
+        return AsyncJob(self._client, self.name, id_text(number), type, is_new)
+
+    async def _read(self, numbers: Sequence[int], with_data: bool) -> list[JobInfo | None]:
+        found: list[JobInfo | None] = []
+        for first in range(0, len(numbers), _CHUNK):
+            chunk = numbers[first : first + _CHUNK]
+            command = job_records.read_jobs(self._keys, chunk, with_data)
+            infos = await self._store.run(command)
+            found += infos
+        return found
+
+    async def _running(self, chosen: JobFilter, limit: int, with_data: bool) -> JobPage:
+        """Running jobs are found by way of the workers; there are never many."""
+        numbers: list[int] = []
+        try:
+            state = await self._client.queue(self.name).inspect()
+        except QueueNotFound:
+            return JobPage([], "", 0)
+        for worker, held in state.held.items():
+            if held:
+                command = job_records.list_running(self._keys, worker)
+                running = await self._store.run(command)
+                numbers += running
+        infos = await self._read(numbers, with_data)
+        kept = [job for job in infos if job is not None and matches(job, chosen)]
+        kept.sort(key=lambda job: job.process)
+        return JobPage(kept[:limit], "", len(kept))
+
+    async def _each(self, state: JobState, which: FilterSettings, build: Any, wanted: str) -> int:
+        """Do something to every job of a listing, in chunks."""
+        chosen = make_filter(state, which)
+        done = 0
+        place: tuple[int, int] | None = None
+        while True:
+            page = await self._store.run(
+                job_records.page_jobs(self._keys, listing_of(chosen), place, _CHUNK, False)
+            )
+            if not page.places:
+                return done
+            place = page.places[-1]
+            numbers = [number for _, number in page.places]
+            infos = await self._read(numbers, with_data=False)
+            numbers = [
+                number
+                for number, info in zip(numbers, infos, strict=True)
+                if info is not None and matches(info, chosen)
+            ]
+            if numbers:
+                words = await self._store.run_once(partial(build, self._keys, ids=numbers))
+                done += words.count(wanted)
+
+    async def _tally(self, dimension: str) -> dict[str, dict[JobState, int]]:
+        found: dict[str, dict[JobState, int]] = {}
+        cursor = "0"
+        while True:
+            cursor, page = await self._store.run(
+                job_records.tally_jobs(self._keys, cursor, dimension)
+            )
+            for listing, number in page.items():
+                found.setdefault(listing[3:], {})[STATES_BY_CODE[listing[0]]] = number
+            if cursor == "0":
+                return dict(sorted(found.items()))
+
+    async def _rule(self, command: Any) -> None:
+        if not await self._store.run(command):
+            raise QueueNotFound(
+                f"there is no queue {self.name!r}; send a job or start a worker first"
+            )
+
+
+def split_words_of(info: JobInfo) -> set[str]:
+    """The words in the data of a job."""
+    return set(words_of(info.data, True, 10 * MAX_WORDS))
+
+
+def _groups(
+    options: JobOptions, numbers: Sequence[int], batch: Sequence[tuple[bytes, bytes]]
+) -> list[Group]:
+    by_head: dict[bytes, list[tuple[int, bytes]]] = {}
+    for number, (head, data) in zip(numbers, batch, strict=True):
+        by_head.setdefault(head, []).append((number, data))
+    return [
+        Group(head, options.delay_ms, options.run_at_ms, options.window_ms, members)
+        for head, members in by_head.items()
+    ]
+
+
+def _open_cursor(after: str) -> tuple[int, int] | None:
+    if not after:
+        return None
+    try:
+        page, number = after.split(".")
+        return int(page), int(number)
+    except ValueError:
+        raise InvalidArgument(
+            f"{after!r} is no cursor; give the one that came with the page before"
+        ) from None

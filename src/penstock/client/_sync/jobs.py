@@ -1,0 +1,417 @@
+# Generated from _async/jobs.py by tools/generate_sync.py. Edit that file instead.
+
+"""A queue of jobs, as its producers and operators see it."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any, Unpack
+
+from penstock.client._sync.deletion import delete_jobs
+from penstock.client._sync.job import Job
+from penstock.client._sync.subscription import Subscription
+from penstock.client._sync.transport import pause
+from penstock.client.job_ids import new_ids
+from penstock.codec.ids import id_number, id_text
+from penstock.codec.records import open_event, pack_head
+from penstock.codec.values import pack_data, split_words, words_of
+from penstock.errors import InvalidArgument, JobNotFound, QueueFull, QueueNotFound
+from penstock.model.job_filters import JobFilter, check_page, listing_of, make_filter, matches
+from penstock.model.job_options import MAX_WORDS, JobOptions, JobSettings, Seconds, make_options
+from penstock.model.job_rules import (
+    JobQueueSettings,
+    check_job_settings,
+    check_limit,
+    check_share,
+)
+from penstock.model.jobs import JOB_STATES, STATES_BY_CODE, JobEvent, JobPage
+from penstock.model.names import check_name
+from penstock.model.queues import Deleted, check_payload
+from penstock.store.commands import job_records, job_rules, jobs, queues
+from penstock.store.commands.jobs import Group, IdTaken
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Sequence
+
+    from penstock.client._sync.client import Penstock
+    from penstock.model.job_filters import FilterSettings
+    from penstock.model.jobs import JobEventKind, JobInfo, JobState
+
+_BATCH_JOBS = 1000
+_BATCH_BYTES = 1024 * 1024
+_CHUNK = 500
+_ROOM_S = 0.5
+
+
+class Jobs:
+    """The jobs of one queue."""
+
+    def __init__(self, client: Penstock, name: str) -> None:
+        self._client = client
+        self._store = client.store
+        self._keys = client.keys.queue(name)
+        self._max_payload = client.settings.max_payload
+        self.name = name
+
+    def add(self, type: str, data: object = None, **options: Unpack[JobSettings]) -> Job[Any]:
+        """Send a job: any data that can be written as JSON, or bytes as they are.
+
+        Raises InvalidArgument, Unserialisable or PayloadTooLarge before anything is sent, QueueFull
+        or StoreFull if there is no room.
+        """
+        return (self.send(make_options(type, options), [data]))[0]
+
+    def add_many(
+        self, type: str, items: Iterable[object], **options: Unpack[JobSettings]
+    ) -> list[Job[Any]]:
+        """Send many jobs with the same options, in batches of up to 1,000; each batch is added
+        whole or not at all. If one is refused, the ones before it stay (`error.accepted` says how
+        many).
+        """
+        return self.send(make_options(type, options), items)
+
+    def send(self, options: JobOptions, items: Iterable[object]) -> list[Job[Any]]:
+        """Send jobs with options that were checked before."""
+        sent: list[Job[Any]] = []
+        batch: list[tuple[bytes, bytes]] = []
+        size = 0
+        is_plain = options.search is False
+        head = pack_head(options) if is_plain else b""
+        try:
+            for item in items:
+                data = pack_data("the data of the job", item)
+                check_payload("data of a job", data, self._max_payload)
+                if not is_plain:
+                    head = pack_head(options, words_of(item, options.search, MAX_WORDS))
+                if batch and (len(batch) == _BATCH_JOBS or size + len(data) > _BATCH_BYTES):
+                    sent += self._send_batch(options, batch)
+                    batch, size = [], 0
+                batch.append((head, data))
+                size += len(data)
+            if batch:
+                sent += self._send_batch(options, batch)
+        except Exception as error:
+            error.accepted = len(sent)  # type: ignore[attr-defined]
+            raise
+        return sent
+
+    def get(self, id: str) -> Job[Any]:
+        """The job of this id. Raises JobNotFound."""
+        number = id_number(id)
+        found = self._store.run(job_records.read_jobs(self._keys, [number], with_data=False))
+        if found[0] is None:
+            raise JobNotFound(
+                f"queue {self.name!r} has no job {id}; it was removed, or has been kept for as "
+                "long as the queue keeps finished jobs"
+            )
+        return self._job(number, found[0].type)
+
+    def page(
+        self,
+        state: JobState,
+        *,
+        after: str = "",
+        limit: int = 100,
+        newest_first: bool = False,
+        with_data: bool = True,
+        **which: Unpack[FilterSettings],
+    ) -> JobPage:
+        """Jobs in one state, and perhaps of one type, tenant or tag, in the order in which they
+        were sent. `after` is the cursor of the page before.
+
+        Running jobs come in the order in which they were started.
+        """
+        chosen = make_filter(state, which)
+        check_page(limit)
+        if state == "running":
+            return self._running(chosen, limit, with_data)
+        place = _open_cursor(after)
+        found = self._store.run(
+            job_records.page_jobs(self._keys, listing_of(chosen), place, limit, newest_first)
+        )
+        infos = self._read([number for _, number in found.places], with_data)
+        kept = [job for job in infos if job is not None and matches(job, chosen)]
+        is_last = len(found.places) < limit
+        cursor = "" if is_last else "{}.{}".format(*found.places[-1])
+        return JobPage(kept, cursor, found.total)
+
+    def search(self, text: str, limit: int = 100) -> list[JobInfo]:
+        """Jobs whose indexed data has all the words of `text`, in any state, the newest first.
+
+        Only jobs that were sent with `search=...` are indexed.
+        """
+        words = list(dict.fromkeys(split_words(text)))
+        check_page(limit)
+        if not words:
+            return []
+        rarest, *others = words
+        found: list[JobInfo] = []
+        place: tuple[int, int] | None = None
+        while len(found) < limit:
+            page = self._store.run(
+                job_records.page_jobs(self._keys, f"*W:{rarest}", place, 200, newest_first=True)
+            )
+            for info in self._read([number for _, number in page.places], with_data=True):
+                if info is not None and all(word in split_words_of(info) for word in others):
+                    found.append(info)
+            if len(page.places) < 200:
+                break
+            place = page.places[-1]
+        return found[:limit]
+
+    def counts(self, **which: Unpack[FilterSettings]) -> dict[JobState, int]:
+        """How many jobs there are in each state, perhaps only of one type, tenant or tag."""
+        listings = [listing_of(make_filter(state, which)) for state in JOB_STATES]
+        numbers = self._store.run(job_records.count_jobs(self._keys, listings))
+        return dict(zip(JOB_STATES, numbers, strict=True))
+
+    def types(self) -> dict[str, dict[JobState, int]]:
+        """Every type of which there are jobs, and how many in each state."""
+        return self._tally("T")
+
+    def tenants(self) -> dict[str, dict[JobState, int]]:
+        """The same for tenants."""
+        return self._tally("N")
+
+    def tags(self) -> dict[str, dict[JobState, int]]:
+        """The same for tags."""
+        return self._tally("G")
+
+    def retry(self, **which: Unpack[FilterSettings]) -> int:
+        """Let all dead jobs, or those of one type, tenant or tag, run again; returns how many."""
+        return self._each("dead", which, job_records.retry_jobs, "retried")
+
+    def cancel(self, state: JobState, **which: Unpack[FilterSettings]) -> int:
+        """Cancel all jobs in a waiting state, or those of one type, tenant or tag."""
+        return self._each(state, which, job_records.cancel_jobs, "cancelled")
+
+    def remove(self, state: JobState, **which: Unpack[FilterSettings]) -> int:
+        """Remove all jobs in a state, or those of one type, tenant or tag; returns how many."""
+        return self._each(state, which, job_records.remove_jobs, "removed")
+
+    def purge(self) -> int:
+        """Remove the finished jobs that are kept no longer, at once; it also happens by itself, a
+        few with every request of a worker.
+        """
+        purged = 0
+        while True:
+            gone, _ = self._store.run_once(
+                lambda operation: job_records.purge_jobs(self._keys, operation, _CHUNK)
+            )
+            purged += gone
+            if gone == 0:
+                return purged
+
+    def pause_type(self, type: str) -> None:
+        """Hand out no more jobs of a type. What runs goes on."""
+        self._rule(job_rules.pause_type(self._keys, check_name("job type", type), True))
+
+    def resume_type(self, type: str) -> None:
+        """Hand out jobs of a type again."""
+        self._rule(job_rules.pause_type(self._keys, check_name("job type", type), False))
+
+    def limit(
+        self,
+        key: str = "",
+        *,
+        concurrency: int | None = None,
+        rate: float | None = None,
+        per: Seconds = 1.0,
+        burst: float | None = None,
+    ) -> None:
+        """Limit how many jobs of a key may run at once (`concurrency`) and start in a time (`rate`
+        every `per` seconds, `burst` of them at once). Takes effect at once; with neither, the limit
+        is lifted.
+
+        Without a key it is for the whole queue; the key `*` is for every key without a limit of
+        its own. Jobs are sent with `key=...`.
+        """
+        slots, rate, per_ms, burst = check_limit(key, concurrency, rate, per, burst)
+        self._rule(job_rules.set_limit(self._keys, key, slots, rate, per_ms, burst))
+
+    def share(self, tenant: str, weight: int) -> None:
+        """How many jobs of a tenant start in its turn, where several tenants wait; 1 if not set."""
+        check_share(weight)
+        self._rule(job_rules.set_share(self._keys, check_name("tenant", tenant), weight))
+
+    def pause(self) -> None:
+        """Hand out nothing more. What runs goes on, and jobs can still be added."""
+        self._client.queue(self.name).pause()
+
+    def resume(self) -> None:
+        """Hand out jobs again."""
+        self._client.queue(self.name).resume()
+
+    def configure(self, **settings: Unpack[JobQueueSettings]) -> None:
+        """Change settings; those not given stay as they are, None stands for the default.
+
+        `max_length`, `max_bytes`: how many jobs, and bytes of data, may wait. `ageing_s`: a job
+        counts as one step more urgent for every so many seconds that it waits. `keep_s`,
+        `keep_dead_s`, `keep_count`, `keep_bytes`: how long, how many and how many bytes of finished
+        jobs are kept. `history_length`: how many attempts the history has.
+        """
+        given = check_job_settings(settings)
+        self._client.queue(self.name)._in_queue(
+            lambda incarnation: self._store.run_once(
+                lambda operation: queues.configure_queue(self._keys, operation, given, incarnation)
+            )
+        )
+
+    def delete(self) -> Deleted:
+        """Delete all jobs but those that run, and the queue itself unless some do."""
+        return delete_jobs(self._store, self._client.keys, self._keys)
+
+    def events(
+        self, *kinds: JobEventKind, timeout_s: float | None = None
+    ) -> Generator[JobEvent, None, None]:
+        """Listen to what happens to jobs; all kinds of events if none is named.
+
+        Live only: what happens while nobody listens is missed; `history` has every attempt. Ends
+        when nothing comes for `timeout_s`.
+        """
+        subscription = Subscription(self._store, self._keys.meta, [self._keys.events])
+        try:
+            subscription.receive()
+            while True:
+                message = subscription.receive(15.0 if timeout_s is None else timeout_s)
+                if message is None:
+                    if timeout_s is not None:
+                        return
+                elif message[0]:
+                    event = open_event(self.name, message[1])
+                    if not kinds or event.kind in kinds:
+                        yield event
+        finally:
+            subscription.close()
+
+    def _send_batch(
+        self, options: JobOptions, batch: Sequence[tuple[bytes, bytes]]
+    ) -> list[Job[Any]]:
+        is_given = options.id != ""
+        if is_given and len(batch) > 1:
+            raise InvalidArgument("an id is for one job; leave it out when many are sent")
+        deadline = time.monotonic() + options.wait_s
+        while True:
+            numbers = [id_number(options.id)] if is_given else list(new_ids(len(batch)))
+            groups = _groups(options, numbers, batch)
+            try:
+                existing = self._send(groups, is_given)
+                break
+            except IdTaken:
+                continue
+            except QueueFull:
+                left_s = deadline - time.monotonic()
+                if left_s <= 0:
+                    raise
+                pause(min(left_s, _ROOM_S))
+        return [
+            self._job(existing.get(index, number), options.type, index not in existing)
+            for index, number in enumerate(numbers)
+        ]
+
+    def _send(self, groups: Sequence[Group], is_given: bool) -> dict[int, int]:
+        return self._client.queue(self.name)._in_queue(
+            lambda incarnation: self._store.run_once(
+                lambda operation: jobs.send_jobs(
+                    self._keys, operation, groups, incarnation, is_given
+                )
+            )
+        )
+
+    def _job(self, number: int, type: str, is_new: bool = True) -> Job[Any]:
+        return Job(self._client, self.name, id_text(number), type, is_new)
+
+    def _read(self, numbers: Sequence[int], with_data: bool) -> list[JobInfo | None]:
+        found: list[JobInfo | None] = []
+        for first in range(0, len(numbers), _CHUNK):
+            chunk = numbers[first : first + _CHUNK]
+            command = job_records.read_jobs(self._keys, chunk, with_data)
+            infos = self._store.run(command)
+            found += infos
+        return found
+
+    def _running(self, chosen: JobFilter, limit: int, with_data: bool) -> JobPage:
+        """Running jobs are found by way of the workers; there are never many."""
+        numbers: list[int] = []
+        try:
+            state = self._client.queue(self.name).inspect()
+        except QueueNotFound:
+            return JobPage([], "", 0)
+        for worker, held in state.held.items():
+            if held:
+                command = job_records.list_running(self._keys, worker)
+                running = self._store.run(command)
+                numbers += running
+        infos = self._read(numbers, with_data)
+        kept = [job for job in infos if job is not None and matches(job, chosen)]
+        kept.sort(key=lambda job: job.process)
+        return JobPage(kept[:limit], "", len(kept))
+
+    def _each(self, state: JobState, which: FilterSettings, build: Any, wanted: str) -> int:
+        """Do something to every job of a listing, in chunks."""
+        chosen = make_filter(state, which)
+        done = 0
+        place: tuple[int, int] | None = None
+        while True:
+            page = self._store.run(
+                job_records.page_jobs(self._keys, listing_of(chosen), place, _CHUNK, False)
+            )
+            if not page.places:
+                return done
+            place = page.places[-1]
+            numbers = [number for _, number in page.places]
+            infos = self._read(numbers, with_data=False)
+            numbers = [
+                number
+                for number, info in zip(numbers, infos, strict=True)
+                if info is not None and matches(info, chosen)
+            ]
+            if numbers:
+                words = self._store.run_once(partial(build, self._keys, ids=numbers))
+                done += words.count(wanted)
+
+    def _tally(self, dimension: str) -> dict[str, dict[JobState, int]]:
+        found: dict[str, dict[JobState, int]] = {}
+        cursor = "0"
+        while True:
+            cursor, page = self._store.run(job_records.tally_jobs(self._keys, cursor, dimension))
+            for listing, number in page.items():
+                found.setdefault(listing[3:], {})[STATES_BY_CODE[listing[0]]] = number
+            if cursor == "0":
+                return dict(sorted(found.items()))
+
+    def _rule(self, command: Any) -> None:
+        if not self._store.run(command):
+            raise QueueNotFound(
+                f"there is no queue {self.name!r}; send a job or start a worker first"
+            )
+
+
+def split_words_of(info: JobInfo) -> set[str]:
+    """The words in the data of a job."""
+    return set(words_of(info.data, True, 10 * MAX_WORDS))
+
+
+def _groups(
+    options: JobOptions, numbers: Sequence[int], batch: Sequence[tuple[bytes, bytes]]
+) -> list[Group]:
+    by_head: dict[bytes, list[tuple[int, bytes]]] = {}
+    for number, (head, data) in zip(numbers, batch, strict=True):
+        by_head.setdefault(head, []).append((number, data))
+    return [
+        Group(head, options.delay_ms, options.run_at_ms, options.window_ms, members)
+        for head, members in by_head.items()
+    ]
+
+
+def _open_cursor(after: str) -> tuple[int, int] | None:
+    if not after:
+        return None
+    try:
+        page, number = after.split(".")
+        return int(page), int(number)
+    except ValueError:
+        raise InvalidArgument(
+            f"{after!r} is no cursor; give the one that came with the page before"
+        ) from None

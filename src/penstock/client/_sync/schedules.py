@@ -1,0 +1,140 @@
+# Generated from _async/schedules.py by tools/generate_sync.py. Edit that file instead.
+
+"""Schedules of a queue: jobs that are sent again and again, by whichever worker is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Unpack
+
+from penstock.codec.values import pack_data
+from penstock.errors import ScheduleNotFound
+from penstock.model.job_options import JobSettings, make_options
+from penstock.model.queues import check_payload
+from penstock.model.schedules import (
+    Misfire,
+    Schedule,
+    decode_schedule,
+    encode_schedule,
+    make_schedule,
+    next_slot_ms,
+)
+from penstock.store.commands import job_rules
+
+if TYPE_CHECKING:
+    from datetime import datetime, timedelta
+
+    from penstock.client._sync.client import Penstock
+    from penstock.client._sync.job import Job
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleState:
+    """A schedule, and when it is due next."""
+
+    schedule: Schedule
+    next_at: float | None
+    """seconds since 1970; None: never again"""
+
+
+class Schedules:
+    """The schedules of one queue."""
+
+    def __init__(self, client: Penstock, queue: str) -> None:
+        self._client = client
+        self._store = client.store
+        self._keys = client.keys.queue(queue)
+        self.queue = queue
+
+    def add(
+        self,
+        name: str,
+        type: str,
+        data: object = None,
+        *,
+        cron: str | None = None,
+        every: float | timedelta | None = None,
+        timezone: str = "UTC",
+        misfire: Misfire = "once",
+        starts_at: datetime | None = None,
+        ends_at: datetime | None = None,
+        **options: Unpack[JobSettings],
+    ) -> ScheduleState:
+        """Send a job of this type at the times of `cron`, or `every` so many seconds. A schedule of
+        the same name is replaced.
+
+        `misfire` says what happens to times at which no worker was there: `skip` them, run `once`
+        for all of them, or run `all`. The other options are those of a job.
+        """
+        make_options(type, options)  # refuses what is wrong before anything is written
+        packed = pack_data("the data of the job", data)
+        check_payload("data of a job", packed, self._client.settings.max_payload)
+        schedule = make_schedule(
+            name,
+            queue=self.queue,
+            type=type,
+            data=packed,
+            cron=cron,
+            every=every,
+            timezone=timezone,
+            misfire=misfire,
+            starts_at=starts_at,
+            ends_at=ends_at,
+            options=dict(options),
+        )
+        return self._put(schedule)
+
+    def list(self) -> list[ScheduleState]:
+        """All schedules, by name."""
+        _, found = self._store.run(job_rules.list_schedules(self._keys))
+        return sorted(map(_state, found), key=lambda state: state.schedule.name)
+
+    def get(self, name: str) -> ScheduleState:
+        """One schedule. Raises ScheduleNotFound."""
+        _, found = self._store.run(job_rules.list_schedules(self._keys, [name]))
+        if not found:
+            raise self._absent(name)
+        return _state(found[0])
+
+    def remove(self, name: str) -> None:
+        """Remove a schedule; jobs that it has sent stay. Raises ScheduleNotFound."""
+        if not self._store.run(job_rules.remove_schedule(self._keys, name)):
+            raise self._absent(name)
+
+    def run(self, name: str) -> Job[Any]:
+        """Send its job now, whatever the time is; when it is due next does not change."""
+        schedule = (self.get(name)).schedule
+        options = make_options(schedule.type, schedule.options)  # type: ignore[arg-type]
+        sent = self._client.jobs(self.queue).send(options, [schedule.data])
+        return sent[0]
+
+    def pause(self, name: str) -> None:
+        """Let its times pass without sending anything."""
+        self._put(replace((self.get(name)).schedule, is_paused=True))
+
+    def resume(self, name: str) -> None:
+        """Send jobs again, from the next time on."""
+        self._put(replace((self.get(name)).schedule, is_paused=False))
+
+    def _put(self, schedule: Schedule) -> ScheduleState:
+        now_ms, _ = self._store.run(job_rules.list_schedules(self._keys, only_time=True))
+        slot_ms = next_slot_ms(schedule, now_ms)
+        definition = encode_schedule(schedule)
+        self._client.queue(self.queue)._in_queue(
+            lambda incarnation: self._store.run_once(
+                lambda operation: job_rules.put_schedule(
+                    self._keys, operation, schedule.name, definition, slot_ms, incarnation
+                )
+            )
+        )
+        return ScheduleState(schedule, None if slot_ms is None else slot_ms / 1000)
+
+    def _absent(self, name: str) -> ScheduleNotFound:
+        return ScheduleNotFound(
+            f"queue {self.queue!r} has no schedule {name!r}; `penstock schedule list` shows all"
+        )
+
+
+def _state(stored: job_rules.StoredSchedule) -> ScheduleState:
+    next_at = None if stored.slot_ms is None else stored.slot_ms / 1000
+    return ScheduleState(decode_schedule(stored.definition), next_at)

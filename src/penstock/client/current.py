@@ -1,0 +1,56 @@
+"""The job that is running here, for the function that runs it."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from penstock.errors import NoJob
+
+
+class RunningJob(Protocol):
+    """What a job is told about itself, and what it can say while it runs."""
+
+    @property
+    def job(self) -> str:
+        """Its id."""
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def queue(self) -> str: ...
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is, from 1."""
+
+    @property
+    def token(self) -> int:
+        """Grows with every start in this queue: what a resource of your own can compare to refuse
+        an older holder.
+        """
+
+    @property
+    def cancelled(self) -> bool:
+        """True as soon as the result is of no use any more; return soon then."""
+
+    def progress(self, done: float, total: float = 100, data: Any = None) -> None:
+        """Say how far it is; `data` is anything that can be written as JSON."""
+
+    def log(self, message: object, *values: object) -> None:
+        """Add a line to its log. `values` are put into the message as `%` does."""
+
+
+_current: ContextVar[RunningJob] = ContextVar("penstock_job")
+begin_job = _current.set
+
+
+def current() -> RunningJob:
+    """The job that is running here. Raises NoJob outside of one."""
+    try:
+        return _current.get()
+    except LookupError:
+        raise NoJob(
+            "no job is running here; penstock.current() is for functions that a worker runs"
+        ) from None

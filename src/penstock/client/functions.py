@@ -1,0 +1,303 @@
+"""Functions as jobs: decorate, send, and still call."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import traceback
+from functools import cached_property, update_wrapper
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    Unpack,
+    overload,
+)
+
+from penstock.client.current import begin_job
+from penstock.client.default import default_async_client, default_client
+from penstock.codec.values import open_call, pack_call, pack_result
+from penstock.errors import InvalidArgument
+from penstock.model.job_options import JobOptions, JobSettings, make_options
+from penstock.model.names import check_name
+from penstock.model.retries import Reject, Retry, RetryRules
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+    from penstock.client._async.client import AsyncPenstock
+    from penstock.client._async.job import AsyncJob
+    from penstock.client._sync.client import Penstock
+    from penstock.client._sync.job import Job
+    from penstock.client.current import RunningJob
+
+P = ParamSpec("P")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+Call = "Sequence[Any] | Mapping[str, Any]"
+DEFAULT_QUEUE = "default"
+Exceptions = tuple[type[BaseException], ...]
+
+
+class JobFunction(Generic[P, R]):
+    """A function that can be sent as a job. Calling it just calls it."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        queue: str,
+        type: str,
+        settings: JobSettings,
+        rules: RetryRules,
+        in_process: bool,
+    ) -> None:
+        update_wrapper(self, function)
+        self.function = function
+        self.queue = queue
+        self.type = type
+        self.rules = rules
+        self.in_process = in_process
+        self.is_async = inspect.iscoroutinefunction(function)
+        self._settings = settings
+        self._checked = make_options(type, settings)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<job {self.type!r} of queue {self.queue!r}>"
+
+    @cached_property
+    def path(self) -> str:
+        """How a child process finds it."""
+        return f"{self.function.__module__}:{self.function.__qualname__}"
+
+    def options(self, **settings: Unpack[JobSettings]) -> Sending[P, R]:
+        """The same with other options for what is sent next."""
+        return Sending(self, make_options(self.type, {**self._settings, **settings}))
+
+    def on(self, client: C) -> Bound[P, R, C]:
+        """The same, sent by a client that you name; methods of an async one are to be awaited."""
+        return Bound(self, self._checked, client)
+
+    def send(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+        """Send a call, by the default client (`PENSTOCK_URL`, else the private server)."""
+        return Sending(self, self._checked).send(*args, **kwargs)
+
+    async def asend(self, *args: P.args, **kwargs: P.kwargs) -> AsyncJob[R]:
+        """The same on an event loop."""
+        return await Sending[P, R](self, self._checked).asend(*args, **kwargs)
+
+    def send_many(self, calls: Iterable[Sequence[Any] | Mapping[str, Any]]) -> list[Job[R]]:
+        """Send many calls, each a sequence of positional or a mapping of named arguments."""
+        return Sending[P, R](self, self._checked).send_many(calls)
+
+    # What follows is for workers.
+
+    def run(self, data: bytes, context: RunningJob) -> Any:
+        """Call it with the arguments in `data`; a coroutine if it is async."""
+        args, kwargs = open_call(data)
+        begin_job(context)
+        return self.function(*args, **kwargs)
+
+    def run_in_child(self, data: bytes, context: RunningJob) -> bytes:
+        """The encoded result. What the function raises is judged here, where its class is known."""
+        try:
+            return pack_result(self.run(data, _ChildJob(context)))
+        except Exception as error:
+            judgement = judge(error, self.rules)
+            if judgement == Judgement():
+                raise
+            return VERDICT + json.dumps([*judgement, *_described(error)]).encode()
+
+
+class Sending(Generic[P, R]):
+    """A function with options, by the default client."""
+
+    def __init__(self, function: JobFunction[P, R], options: JobOptions) -> None:
+        self._function = function
+        self._options = options
+
+    def on(self, client: C) -> Bound[P, R, C]:
+        return Bound(self._function, self._options, client)
+
+    def send(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+        jobs = default_client().jobs(self._function.queue)
+        return jobs.send(self._options, [self._packed(args, kwargs)])[0]
+
+    async def asend(self, *args: P.args, **kwargs: P.kwargs) -> AsyncJob[R]:
+        jobs = (await default_async_client()).jobs(self._function.queue)
+        return (await jobs.send(self._options, [self._packed(args, kwargs)]))[0]
+
+    def send_many(self, calls: Iterable[Sequence[Any] | Mapping[str, Any]]) -> list[Job[R]]:
+        jobs = default_client().jobs(self._function.queue)
+        return jobs.send(self._options, map(self._call, calls))
+
+    def _packed(self, args: tuple[object, ...], kwargs: dict[str, object]) -> bytes:
+        return pack_call(f"the arguments of {self._function.type!r}", args, kwargs)
+
+    def _call(self, call: Sequence[Any] | Mapping[str, Any]) -> bytes:
+        if isinstance(call, dict):
+            return self._packed((), call)
+        if isinstance(call, list | tuple):
+            return self._packed(tuple(call), {})
+        raise InvalidArgument(
+            f"send_many takes sequences or dicts of arguments, not {type(call).__name__}; "
+            "a call with one argument is a tuple of one, as in (x,)"
+        )
+
+
+class Client(Protocol):
+    def jobs(self, queue: str) -> Any: ...
+
+
+C = TypeVar("C", bound="Penstock | AsyncPenstock")
+
+
+class Bound(Generic[P, R, C]):
+    """A function with options and a client."""
+
+    def __init__(self, function: JobFunction[P, R], options: JobOptions, client: C) -> None:
+        self._function = function
+        self._options = options
+        self._client = client
+
+    def options(self, **settings: Unpack[JobSettings]) -> Bound[P, R, C]:
+        merged: JobSettings = {**self._function._settings, **settings}
+        return Bound(self._function, make_options(self._function.type, merged), self._client)
+
+    @overload
+    def send(self: Bound[P, R, Penstock], *args: P.args, **kwargs: P.kwargs) -> Job[R]: ...
+    @overload
+    def send(
+        self: Bound[P, R, AsyncPenstock], *args: P.args, **kwargs: P.kwargs
+    ) -> Awaitable[AsyncJob[R]]: ...
+    def send(self, *args: Any, **kwargs: Any) -> Any:
+        data = Sending(self._function, self._options)._packed(args, kwargs)
+        return _first(self._client.jobs(self._function.queue).send(self._options, [data]))
+
+    @overload
+    def send_many(
+        self: Bound[P, R, Penstock], calls: Iterable[Sequence[Any] | Mapping[str, Any]]
+    ) -> list[Job[R]]: ...
+    @overload
+    def send_many(
+        self: Bound[P, R, AsyncPenstock], calls: Iterable[Sequence[Any] | Mapping[str, Any]]
+    ) -> Awaitable[list[AsyncJob[R]]]: ...
+    def send_many(self, calls: Any) -> Any:
+        packed = map(Sending(self._function, self._options)._call, calls)
+        return self._client.jobs(self._function.queue).send(self._options, packed)
+
+
+def _first(sent: Any) -> Any:
+    if inspect.isawaitable(sent):
+        return _first_awaited(sent)
+    return sent[0]
+
+
+async def _first_awaited(sent: Awaitable[Any]) -> Any:
+    return (await sent)[0]
+
+
+class _Decorator(Protocol):
+    @overload
+    def __call__(self, function: Callable[P, Awaitable[R]], /) -> JobFunction[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> JobFunction[P, R]: ...
+
+
+@overload
+def job(function: Callable[P, Awaitable[R]], /) -> JobFunction[P, R]: ...
+@overload
+def job(function: Callable[P, R], /) -> JobFunction[P, R]: ...
+@overload
+def job(
+    *,
+    queue: str = ...,
+    type: str | None = ...,
+    retry_on: Exceptions = ...,
+    dead_on: Exceptions = ...,
+    process: bool = ...,
+    **settings: Unpack[JobSettings],
+) -> _Decorator: ...
+def job(
+    function: Any = None,
+    /,
+    *,
+    queue: str = DEFAULT_QUEUE,
+    type: str | None = None,
+    retry_on: Exceptions = (),
+    dead_on: Exceptions = (),
+    process: bool = False,
+    **settings: Unpack[JobSettings],
+) -> Any:
+    """Make a function or coroutine function a job.
+
+    `queue` is where it is sent, `type` what it is called there (its own name if none is given).
+    `retry_on` and `dead_on` say after which exceptions it is tried again, and after which never;
+    without them it is after any. With `process` it runs in a process of its own, which can be
+    ended when it takes too long or is cancelled. The other options are those of `send`, and can be
+    changed there: attempts, backoff, timeout, priority, delay, expires, tenant, tags, unique, ...
+    """
+    check_name("queue", queue)
+
+    def decorate(function: Callable[..., Any]) -> JobFunction[Any, Any]:
+        name = function.__name__ if type is None else type
+        return JobFunction(function, queue, name, settings, RetryRules(retry_on, dead_on), process)
+
+    return decorate if function is None else decorate(function)
+
+
+VERDICT = b"!"
+"""Begins what a child process says instead of a result."""
+
+
+class Judgement(NamedTuple):
+    """What follows from an exception, beside that the attempt has failed."""
+
+    is_final: bool = False
+    after_ms: int | None = None
+    reason: str = ""
+
+
+def judge(error: BaseException, rules: RetryRules) -> Judgement:
+    """Whether a job is tried again after this exception, and when."""
+    if isinstance(error, Retry):
+        return Judgement(after_ms=error.after_ms)
+    if rules.is_final(error):
+        return Judgement(is_final=True, reason="rejected")
+    return Judgement()
+
+
+def _described(error: BaseException) -> tuple[str, str, str]:
+    kind = f"{error.__class__.__module__}.{error.__class__.__qualname__}"
+    if isinstance(error, Retry | Reject):
+        return kind, str(error), ""
+    return kind, str(error)[:4096], "".join(traceback.format_exception(error))[-32_000:]
+
+
+class _ChildJob:
+    """The context of a job in a child process, as `current()` promises it."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self.job: str = context.job
+        self.type: str = context.type
+        self.queue: str = context.queue
+        self.attempt: int = context.attempt
+        self.token: int = context.token
+
+    @property
+    def cancelled(self) -> bool:
+        return bool(self._context.cancelled)
+
+    def progress(self, done: float, total: float = 100, data: Any = None) -> None:
+        self._context.progress([done, total, data])
+
+    def log(self, message: object, *values: object) -> None:
+        self._context.log(str(message) % values if values else str(message))

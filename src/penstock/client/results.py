@@ -1,0 +1,270 @@
+"""Waiting for jobs to end: any number of them, on one connection (on a cluster, one for each
+queue).
+
+A thread listens to the channels of the jobs that somebody waits for. It looks at each job once when
+its channel is open, and again after every reconnect, so nothing is missed and nobody polls.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+from collections import deque
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.client._sync.store import Store
+from penstock.client._sync.transport import Listener, pause
+from penstock.client.retry import Patience
+from penstock.client.wire import ConnectionLost, ReplyError, is_passing, pack, store_error
+from penstock.codec.records import open_notice
+from penstock.errors import PenstockError
+from penstock.model.jobs import STATES_BY_CODE, JobInfo
+from penstock.store.commands.job_records import read_jobs
+from penstock.store.script import CLUSTER
+
+if TYPE_CHECKING:
+    from penstock.client.settings import Settings
+    from penstock.store.keys import QueueKeys
+
+log = logging.getLogger("penstock.client")
+
+_SILENCE_S = 15.0
+_BATCH = 200
+
+
+class Ending(NamedTuple):
+    """How a job has ended."""
+
+    state: str
+    """done, dead, cancelled; or removed"""
+    reason: str
+    outcome: bytes
+
+
+class Results:
+    """Everything that one client waits for."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._watches: dict[str, _Watch] = {}
+        self._pid = os.getpid()
+
+    def watch(self, keys: QueueKeys, id_number: int) -> Future[Ending]:
+        """A future of how a job ends; cancel it when it is of no interest any more."""
+        is_sharded = self._settings.dialect is not None and (
+            self._settings.dialect.channels == CLUSTER.channels
+        )
+        with self._lock:
+            if self._pid != os.getpid():
+                # A child process has neither the threads nor a right to the connections.
+                self._pid, self._watches = os.getpid(), {}
+            place = keys.queue if is_sharded else ""
+            watch = self._watches.get(place)
+            if watch is None or not watch.is_alive:
+                watch = self._watches[place] = _Watch(self._settings, keys, is_sharded)
+            return watch.add(keys, id_number)
+
+    def close(self) -> None:
+        with self._lock:
+            watches, self._watches = self._watches, {}
+        for watch in watches.values():
+            watch.close()
+
+
+class _Job:
+    """One job, and everybody who waits for it."""
+
+    def __init__(self, keys: QueueKeys, id_number: int) -> None:
+        self.keys = keys
+        self.number = id_number
+        self.channel = keys.job_channel(id_number)
+        self.futures: list[Future[Ending]] = []
+
+
+class _Watch:
+    """One connection and the thread that reads it."""
+
+    def __init__(self, settings: Settings, keys: QueueKeys, is_sharded: bool) -> None:
+        self._store = Store(settings.address, None, settings.timeout_s, settings.dialect)
+        self._key = keys.meta
+        self._words = ("SSUBSCRIBE", "SUNSUBSCRIBE") if is_sharded else ("SUBSCRIBE", "UNSUBSCRIBE")
+        self._lock = threading.Lock()
+        self._jobs: dict[str, _Job] = {}
+        self._new: deque[_Job] = deque()
+        self._seen: deque[_Job] = deque()
+        self._is_closed = False
+        self._listener: Listener | None = None
+        self._called, self._caller = socket.socketpair()
+        self._called.setblocking(False)
+        self._caller.setblocking(False)
+        self._thread = threading.Thread(target=self._run, name="penstock-results", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive() and not self._is_closed
+
+    def add(self, keys: QueueKeys, id_number: int) -> Future[Ending]:
+        future: Future[Ending] = Future()
+        channel = keys.job_channel(id_number)
+        with self._lock:
+            job = self._jobs.get(channel)
+            if job is None:
+                job = self._jobs[channel] = _Job(keys, id_number)
+                self._new.append(job)
+            job.futures.append(future)
+        self._call()
+        return future
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._call()
+        if self._thread is not threading.current_thread():
+            self._thread.join(5.0)
+
+    def _call(self) -> None:
+        with suppress(OSError):  # enough calls are waiting already, or it is over
+            self._caller.send(b"!")
+
+    def _run(self) -> None:
+        patience = Patience(None)
+        try:
+            while not self._is_closed:
+                try:
+                    self._listen()
+                    patience = Patience(None)
+                except ConnectionLost:
+                    self._disconnect()
+                    self._store.router.forget()
+                    pause(patience.next_wait_s() or 0)
+        except PenstockError as error:
+            log.error("waiting for results failed error=%s", error)
+            self._fail(error)
+        finally:
+            self._is_closed = True
+            self._disconnect()
+            self._store.close()
+            self._called.close()
+            self._caller.close()
+
+    def _listen(self) -> None:
+        if self._listener is None:
+            self._connect()
+        assert self._listener is not None
+        self._subscribe()
+        is_pinged = False
+        while not self._is_closed:
+            if self._seen and not self._is_busy():
+                self._look()
+            message = self._listener.receive_unless(self._called, _SILENCE_S)
+            if message is not None:
+                is_pinged = False
+                self._take(message)
+            elif self._drain():
+                self._subscribe()
+            elif is_pinged:
+                raise ConnectionLost("the server is silent")
+            else:
+                is_pinged = True
+                self._listener.send(pack("PING"))
+
+    def _is_busy(self) -> bool:
+        """More confirmations are about to come, and can be looked at together."""
+        with self._lock:
+            return len(self._seen) < min(_BATCH, self._unconfirmed)
+
+    _unconfirmed = 0
+
+    def _connect(self) -> None:
+        listener = Listener(self._store.router.channel_for(self._key))
+        listener.open()
+        self._listener = listener
+        self._unconfirmed = 0
+        self._seen.clear()
+        with self._lock:
+            self._new = deque(self._jobs.values())
+
+    def _disconnect(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+
+    def _drain(self) -> bool:
+        """Whether somebody has called."""
+        try:
+            return bool(self._called.recv(4096))
+        except BlockingIOError:
+            return False
+
+    def _subscribe(self) -> None:
+        assert self._listener is not None
+        with self._lock:
+            new = list(self._new)
+            self._new.clear()
+        for first in range(0, len(new), _BATCH):
+            channels = [job.channel for job in new[first : first + _BATCH]]
+            self._unconfirmed += len(channels)
+            self._listener.send(pack(self._words[0], *channels))
+
+    def _take(self, message: list[bytes] | ReplyError) -> None:
+        if isinstance(message, ReplyError):
+            if str(message).startswith("MOVED") or is_passing(message):
+                raise ConnectionLost(str(message))
+            raise store_error(message, self._store.address)
+        word, channel = message[0], message[1].decode(errors="replace")
+        job = self._jobs.get(channel)
+        if word in (b"subscribe", b"ssubscribe"):
+            self._unconfirmed -= 1
+            if job is not None:
+                self._seen.append(job)
+        elif word in (b"message", b"smessage") and job is not None:
+            notice = open_notice(message[2])
+            if notice.state == "-":
+                self._resolve(job, Ending("removed", "", b""))
+            elif notice.outcome is None:
+                self._seen.append(job)
+            else:
+                state = STATES_BY_CODE[notice.state]
+                self._resolve(job, Ending(state, notice.reason, notice.outcome))
+
+    def _look(self) -> None:
+        """See whether jobs have ended already."""
+        by_queue: dict[QueueKeys, list[_Job]] = {}
+        for _ in range(min(_BATCH, len(self._seen))):
+            job = self._seen.popleft()
+            by_queue.setdefault(job.keys, []).append(job)
+        for keys, jobs in by_queue.items():
+            found = self._store.run(read_jobs(keys, [job.number for job in jobs], with_data=False))
+            for job, info in zip(jobs, found, strict=True):
+                if info is None:
+                    self._resolve(job, Ending("removed", "", b""))
+                elif info.is_final:
+                    self._resolve(job, _ending(info))
+
+    def _resolve(self, job: _Job, ending: Ending) -> None:
+        with self._lock:
+            self._jobs.pop(job.channel, None)
+            futures, job.futures = job.futures, []
+        if self._listener is not None:
+            self._listener.send(pack(self._words[1], job.channel))
+        for future in futures:
+            if future.set_running_or_notify_cancel():
+                future.set_result(ending)
+
+    def _fail(self, error: PenstockError) -> None:
+        with self._lock:
+            jobs = list(self._jobs.values())
+            self._jobs.clear()
+        for job in jobs:
+            for future in job.futures:
+                if future.set_running_or_notify_cancel():
+                    future.set_exception(error)
+
+
+def _ending(info: JobInfo) -> Ending:
+    return Ending(info.state, info.reason, info.outcome)

@@ -1,0 +1,294 @@
+"""Jobs as the store keeps them, as `scripts/fragments/records.lua` has them."""
+
+from __future__ import annotations
+
+import json
+import struct
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.codec.ids import id_text
+from penstock.errors import ProtocolError
+from penstock.model.jobs import (
+    LAYOUT,
+    STATES_BY_CODE,
+    Attempt,
+    HandedOut,
+    JobError,
+    JobEvent,
+    JobInfo,
+    Progress,
+)
+
+if TYPE_CHECKING:
+    from penstock.model.job_options import JobOptions
+
+_HEAD = struct.Struct(">BiHI")
+_SIX = 6
+_CANCEL_ASKED = 1
+_FLAGS = {"queued": 4, "done": 8, "window": 16, "scheduled": 32}
+_FORGET_WHEN_DONE = 1
+_AT_MOST_ONCE = 2
+
+
+class Head(NamedTuple):
+    """What the scripts need to know of a job."""
+
+    flags: int
+    priority: int
+    attempts: int
+    timeout_ms: int
+    expires_ms: int
+    type: str
+    tenant: str
+    key: str
+    unique: str
+    backoff: str
+    tags: tuple[str, ...]
+
+
+@lru_cache(maxsize=4096)
+def pack_head(options: JobOptions, words: tuple[str, ...] = ()) -> bytes:
+    """The head of a job with these options. Cached, as most jobs have the options of others."""
+    flags = _FLAGS.get(options.unique_mode, 0)
+    flags |= 0 if options.is_kept else _FORGET_WHEN_DONE
+    flags |= _AT_MOST_ONCE if options.is_at_most_once else 0
+    parts = [
+        _HEAD.pack(flags, options.priority, options.attempts, options.timeout_ms),
+        options.expires_ms.to_bytes(_SIX),
+    ]
+    for value in (
+        options.type.encode(),
+        options.tenant.encode(),
+        options.key.encode(),
+        options.unique,
+        options.backoff.encode(),
+    ):
+        parts += (bytes((len(value),)), value)
+    for values in (options.tags, words):
+        joined = b"\0".join(value.encode() for value in values)
+        parts += (len(joined).to_bytes(2), joined)
+    return b"".join(parts)
+
+
+@lru_cache(maxsize=4096)
+def open_head(head: bytes) -> Head:
+    flags, priority, attempts, timeout_ms = _HEAD.unpack_from(head)
+    at = _HEAD.size
+    expires_ms = int.from_bytes(head[at : at + _SIX])
+    at += _SIX
+    texts = []
+    for size in (1, 1, 1, 1, 1, 2):
+        length = int.from_bytes(head[at : at + size])
+        texts.append(head[at + size : at + size + length])
+        at += size + length
+    tags = tuple(tag.decode() for tag in texts[5].split(b"\0")) if texts[5] else ()
+    job_type, tenant, key, unique, backoff = (text.decode(errors="replace") for text in texts[:5])
+    return Head(
+        *(flags, priority, attempts, timeout_ms, expires_ms),
+        *(job_type, tenant, key, unique, backoff),
+        tags,
+    )
+
+
+_RECORD_SIZE = 15  # layout, created, number, length of the head
+
+
+def open_handed_out(process: int, number: int, record: bytes, tries: bytes) -> HandedOut:
+    """What a worker is given of a job."""
+    data_at = _RECORD_SIZE + int.from_bytes(record[13:15])
+    head = open_head(record[_RECORD_SIZE:data_at])
+    failures, _, crashes = tries.partition(b" ")
+    return HandedOut(
+        process,
+        id_text(number),
+        head.type,
+        record[data_at:],
+        int(failures),
+        int(crashes),
+        head.timeout_ms,
+        head.attempts,
+        head.backoff,
+    )
+
+
+_FACTS = (1, 1, 1, 6, 6, 6, 2, 1, 6, 6, 6, 6, 7, 4)
+
+
+def open_job(queue: str, number: int, record: bytes, facts: bytes, progress: bytes) -> JobInfo:
+    """A job from what is stored about it; `record` may be without its data, or empty if there are
+    facts.
+    """
+    _check_layout(record or facts)
+    data = b""
+    if record:
+        data_at = _RECORD_SIZE + int.from_bytes(record[13:15])
+        head_bytes, data = record[_RECORD_SIZE:data_at], record[data_at:]
+    if not facts:
+        created = int.from_bytes(record[1:7]) / 1000
+        head = open_head(head_bytes)
+        return _info(queue, number, head, "r", data, created_at=created, since=created)
+    values, at = [], 0
+    for size in _FACTS:
+        values.append(int.from_bytes(facts[at : at + size]))
+        at += size
+    _, state, marks, _, created_ms, _, failures, crashes, since, updated, started, finished = (
+        values[:12]
+    )
+    texts = []
+    for size in (1, 1, 2):
+        length = int.from_bytes(facts[at : at + size])
+        texts.append(facts[at + size : at + size + length])
+        at += size + length
+    return _info(
+        queue,
+        number,
+        open_head(texts[2]),
+        chr(state),
+        data,
+        created_at=created_ms / 1000,
+        since=since / 1000,
+        updated_at=updated / 1000,
+        started_at=started / 1000,
+        finished_at=finished / 1000,
+        failures=failures,
+        crashes=crashes,
+        worker=texts[0].decode(),
+        reason=texts[1].decode(),
+        outcome=facts[at:],
+        progress=open_progress(progress) if progress else None,
+        is_cancel_asked=bool(marks & _CANCEL_ASKED),
+        process=values[12],
+    )
+
+
+def _info(
+    queue: str,
+    number: int,
+    head: Head,
+    code: str,
+    data: bytes,
+    *,
+    created_at: float,
+    since: float,
+    updated_at: float = 0.0,
+    started_at: float = 0.0,
+    finished_at: float = 0.0,
+    failures: int = 0,
+    crashes: int = 0,
+    worker: str = "",
+    reason: str = "",
+    outcome: bytes = b"",
+    progress: Progress | None = None,
+    is_cancel_asked: bool = False,
+    process: int = 0,
+) -> JobInfo:
+    state = STATES_BY_CODE[code]
+    return JobInfo(
+        id=id_text(number),
+        queue=queue,
+        type=head.type,
+        state=state,
+        data=data,
+        priority=head.priority,
+        tenant=head.tenant,
+        tags=head.tags,
+        key=head.key,
+        unique=head.unique[1:],
+        attempts=head.attempts,
+        failures=failures,
+        crashes=crashes,
+        timeout_s=head.timeout_ms / 1000,
+        created_at=created_at,
+        due_at=since,
+        updated_at=updated_at or created_at,
+        started_at=started_at,
+        finished_at=finished_at,
+        worker=worker,
+        reason=reason,
+        outcome=outcome,
+        progress=progress,
+        error=open_error(outcome) if state in ("dead", "cancelled") and outcome else None,
+        is_cancel_asked=is_cancel_asked,
+        process=process,
+    )
+
+
+def pack_error(error: JobError) -> bytes:
+    return json.dumps([error.type, error.message, error.traceback]).encode()
+
+
+def open_error(payload: bytes) -> JobError | None:
+    """None if there is no error, as when a worker has died."""
+    if not payload:
+        return None
+    kind, message, traceback = json.loads(payload)
+    return JobError(kind, message, traceback)
+
+
+def pack_progress(progress: Progress) -> bytes:
+    return json.dumps([progress.percent, progress.data], allow_nan=False).encode()
+
+
+def open_progress(payload: bytes) -> Progress:
+    percent, data = json.loads(payload)
+    return Progress(percent, data)
+
+
+def open_attempt(line: bytes) -> Attempt:
+    number = int.from_bytes(line[:2])
+    started, ended = int.from_bytes(line[2:8]), int.from_bytes(line[8:14])
+    outcome, at = _text(line, 14)
+    worker, at = _text(line, at)
+    return Attempt(number, outcome, worker, started / 1000, ended / 1000, open_error(line[at:]))
+
+
+def open_event(queue: str, message: bytes) -> JobEvent:
+    kind, at = _text(message, 0)
+    number, at = _text(message, at)
+    when = int.from_bytes(message[at : at + 6])
+    attempt = int.from_bytes(message[at + 6 : at + 8])
+    job_type, at = _text(message, at + 8)
+    worker, at = _text(message, at)
+    return JobEvent(
+        kind,  # type: ignore[arg-type]
+        queue,
+        id_text(int(number)),
+        job_type,
+        when / 1000,
+        attempt,
+        worker,
+        message[at:],
+    )
+
+
+class Notice(NamedTuple):
+    """What is said on the channel of one job when it ends."""
+
+    state: str
+    """code of the state; '-': the job was removed"""
+    reason: str
+    outcome: bytes | None
+    """None if it is too large to be said and must be read"""
+
+
+def open_notice(message: bytes) -> Notice:
+    reason, at = _text(message, 2)
+    return Notice(chr(message[0]), reason, message[at:] if message[1:2] == b"y" else None)
+
+
+def _text(message: bytes, at: int) -> tuple[str, int]:
+    end = at + 1 + message[at]
+    return message[at + 1 : end].decode(), end
+
+
+def _check_layout(stored: bytes) -> None:
+    if stored[0] > LAYOUT:
+        raise newer_layout(stored[0])
+
+
+def newer_layout(layout: int) -> ProtocolError:
+    return ProtocolError(
+        f"these jobs were written by a newer penstock (layout {layout}; this version knows "
+        f"{LAYOUT}); upgrade this program before it touches them"
+    )

@@ -1,0 +1,110 @@
+"""Data and results of jobs: JSON, or any bytes as they are.
+
+A call is kept as `[positional]` or `[positional, named]`; an object stands for named arguments
+alone, so that a producer in another language need not know more than the names of the parameters.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from penstock.errors import Unserialisable
+
+_JSON, _RAW = b"j", b"r"
+_encode = json.JSONEncoder(allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode
+_WORD = re.compile(r"\w+", re.UNICODE)
+_MAX_WORD = 32
+
+
+def pack_data(what: str, data: object) -> bytes:
+    """Data of a job: bytes as they are, anything else as JSON."""
+    if type(data) is bytes:
+        return data
+    try:
+        return _encode(data).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Unserialisable(
+            f"{what} cannot be written as JSON: {error}; give numbers (no nan or inf), text, "
+            "lists, dicts, booleans and None, or bytes that you have encoded yourself"
+        ) from None
+
+
+def pack_call(what: str, args: tuple[object, ...], kwargs: dict[str, object]) -> bytes:
+    return pack_data(what, [args, kwargs] if kwargs else [args])
+
+
+def open_call(data: bytes) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a call. Raises Unserialisable if the data is none."""
+    try:
+        value = json.loads(data) if data else {}
+    except ValueError as error:
+        raise Unserialisable(f"the data of the job is not JSON: {error}") from None
+    if isinstance(value, dict):
+        return [], value
+    if isinstance(value, list) and 1 <= len(value) <= 2 and isinstance(value[0], list):
+        named = value[1] if len(value) == 2 else {}
+        if isinstance(named, dict):
+            return value[0], named
+    raise Unserialisable(
+        "the data of the job is no call; a call is an object of named arguments, or a list of "
+        'positional arguments and named ones, as in [[1, 2], {"width": 3}]'
+    )
+
+
+def pack_result(value: object) -> bytes:
+    """A result with a letter in front that says how it is written."""
+    if value is None:
+        return b""
+    if type(value) is bytes:
+        return _RAW + value
+    return _JSON + pack_data("the result", value)
+
+
+def open_result(outcome: bytes) -> Any:
+    if not outcome:
+        return None
+    return outcome[1:] if outcome[:1] == _RAW else json.loads(outcome[1:])
+
+
+def words_of(data: object, search: tuple[str, ...] | bool, limit: int) -> tuple[str, ...]:
+    """The words by which a job can be found: all of its data, or what stands under given paths
+    (`customer.name`).
+    """
+    if search is False:
+        return ()
+    if isinstance(data, bytes):
+        data = _loaded(data)
+    roots = [data] if search is True else [_at(data, path) for path in search]
+    words: dict[str, None] = {}
+    pending = roots[::-1]
+    while pending and len(words) < limit:
+        value = pending.pop()
+        if isinstance(value, dict):
+            pending += list(value.values())[::-1]
+        elif isinstance(value, list | tuple):
+            pending += list(value)[::-1]
+        elif value is not None:
+            words.update(dict.fromkeys(split_words(str(value))))
+    return tuple(words)[:limit]
+
+
+def _loaded(data: bytes) -> object:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return data.decode(errors="replace")
+
+
+def split_words(text: str) -> list[str]:
+    """Words as they are indexed and looked for."""
+    return [word.casefold()[:_MAX_WORD] for word in _WORD.findall(text)]
+
+
+def _at(data: object, path: str) -> object:
+    for name in path.split("."):
+        if not isinstance(data, dict) or name not in data:
+            return None
+        data = data[name]
+    return data

@@ -1,0 +1,207 @@
+"""One job on its way through an executor, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import signal as signals
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from penstock.client.functions import VERDICT, Judgement, judge
+from penstock.codec.records import pack_error, pack_progress
+from penstock.codec.values import pack_result
+from penstock.errors import InvalidArgument, JobCancelled, JobTimeout, PenstockError
+from penstock.executors.assignment import Context
+from penstock.executors.failure import describe, shorten
+from penstock.model.jobs import JobError, Progress, Report
+from penstock.model.queues import check_payload
+from penstock.model.retries import decode_backoff, delay_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.client.functions import JobFunction
+    from penstock.executors.assignment import Origin
+    from penstock.model.jobs import HandedOut
+    from penstock.model.queues import Side
+
+log = logging.getLogger("penstock.worker")
+
+MAX_LINE = 4096
+
+
+class JobOrigin(Protocol):
+    """The queue of a job, as its worker serves it."""
+
+    backoffs: Mapping[str, Callable[[int], float]]
+
+    def noted(self, context: JobContext) -> None:
+        """The job has said something about itself; called from wherever it runs."""
+
+
+class JobContext(Context):
+    """What a job is told about itself, and how it says how far it is."""
+
+    __slots__ = (
+        "attempt",
+        "delay_ms",
+        "function",
+        "handed_out",
+        "is_cancel_asked",
+        "job",
+        "lines",
+        "new_progress",
+        "reason",
+        "timeout_s",
+        "type",
+    )
+
+    def __init__(
+        self, origin: Origin, handed_out: HandedOut, function: JobFunction[..., Any]
+    ) -> None:
+        super().__init__(origin, handed_out.process, handed_out.data)
+        self.handed_out = handed_out
+        self.function = function
+        self.job = handed_out.id
+        self.type = handed_out.type
+        self.attempt = handed_out.failures + handed_out.crashes + 1
+        self.timeout_s = handed_out.timeout_ms / 1000
+        self.outcome = "done"
+        self.delay_ms = 0
+        self.reason = ""
+        self.is_cancel_asked = False
+        self.new_progress = b""
+        self.lines: list[bytes] = []
+
+    def progress(self, done: float, total: float = 100, data: Any = None) -> None:
+        """Say how far it is; `data` is anything that can be written as JSON."""
+        try:
+            percent = 100 * done / total
+        except (TypeError, ZeroDivisionError):
+            percent = math.nan
+        if not math.isfinite(percent):
+            raise InvalidArgument(f"progress is {done!r} of {total!r}; give two numbers above 0")
+        self.new_progress = pack_progress(Progress(min(100.0, max(0.0, percent)), data))
+        cast("JobOrigin", self._origin).noted(self)
+
+    def log(self, message: object, *values: object) -> None:
+        """Add a line to its log. `values` are put into the message as `%` does."""
+        text = str(message) % values if values else str(message)
+        self.lines.append(shorten(text, MAX_LINE).encode())
+        cast("JobOrigin", self._origin).noted(self)
+
+    def cancel(self) -> None:
+        self.is_cancel_asked = True
+        super().cancel()
+
+    # What follows is for executors.
+
+    @property
+    def path(self) -> str:
+        return self.function.path
+
+    def report(self, kind: str, payload: Any) -> None:
+        """What a child process says on behalf of the job."""
+        if kind == "progress":
+            self.progress(*payload)
+        else:
+            self.log(payload)
+
+    def stop(self, side: Side = "front") -> None:
+        """When the function returns, the job goes back to its place at no cost."""
+        self.outcome = "stopped"
+
+    def returned(self, value: object, began_at: float) -> None:
+        self.took_s = perf_counter() - began_at
+        if self.function.in_process and isinstance(value, bytes):
+            if value.startswith(VERDICT):
+                is_final, after_ms, reason, *error = json.loads(value[1:])
+                self._failed(Judgement(is_final, after_ms, reason), JobError(*error))
+                return
+            self.result = value
+        else:
+            try:
+                self.result = pack_result(value)
+                check_payload("result", self.result, self._origin.max_payload)
+            except PenstockError as error:
+                self.raised(error, began_at)
+                return
+        self._origin.done(self)
+
+    def raised(self, error: BaseException, began_at: float) -> None:
+        self.took_s = perf_counter() - began_at
+        if isinstance(error, JobCancelled):
+            self.outcome = "cancelled"
+            self._origin.done(self)
+            return
+        judgement = judge(error, self.function.rules)
+        if isinstance(error, JobTimeout):
+            judgement = judgement._replace(reason="timeout")
+        self._failed(judgement, JobError(*describe(error)))
+
+    def crashed(self, signal: int, exit_status: int, peak_rss_bytes: int, began_at: float) -> None:
+        """The process of the job has died under it."""
+        self.took_s = perf_counter() - began_at
+        self.outcome = "crashed"
+        how = _signal_name(signal) if signal else f"exit status {exit_status}"
+        peak = f", peak memory {peak_rss_bytes / 2**20:.0f} MiB" if peak_rss_bytes else ""
+        self.result = pack_error(
+            JobError("penstock.errors.JobCrashed", f"the process of the job ended by {how}{peak}")
+        )
+        log.warning("job crashed queue=%s job=%s how=%s", self.queue, self.job, how)
+        self._origin.done(self)
+
+    def _failed(self, judgement: Judgement, error: JobError) -> None:
+        self.outcome = "final" if judgement.is_final else "failed"
+        self.reason = judgement.reason
+        self.delay_ms = self._delay_ms(judgement)
+        self.result = pack_error(error)
+        log.warning(
+            "job failed queue=%s job=%s type=%s attempt=%d error=%s: %s",
+            self.queue,
+            self.job,
+            self.type,
+            self.attempt,
+            error.type,
+            error.message,
+        )
+        self._origin.done(self)
+
+    def _delay_ms(self, judgement: Judgement) -> int:
+        if judgement.after_ms is not None:
+            return judgement.after_ms
+        failures = self.handed_out.failures + 1
+        backoff = decode_backoff(self.handed_out.backoff)
+        if backoff.kind != "named":
+            return delay_ms(backoff, failures)
+        strategy = cast("JobOrigin", self._origin).backoffs.get(backoff.name)
+        if strategy is None:
+            log.error("no backoff of this name, using the default name=%s", backoff.name)
+            return delay_ms(decode_backoff(""), failures)
+        try:
+            seconds = float(strategy(failures))
+            return max(0, round(1000 * min(seconds, 366 * 86_400)))
+        except Exception:
+            log.exception("a backoff failed, using the default name=%s", backoff.name)
+            return delay_ms(decode_backoff(""), failures)
+
+    def to_report(self) -> Report:
+        """What is said to the store."""
+        return Report(
+            self.token,
+            self.outcome,  # type: ignore[arg-type]
+            round(self.took_s * 1e6),
+            round(self.cpu_s * 1e6),
+            self.delay_ms,
+            self.reason,
+            self.result,
+        )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return f"signal {number} ({signals.Signals(number).name})"
+    except ValueError:
+        return f"signal {number}"

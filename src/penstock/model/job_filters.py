@@ -1,0 +1,68 @@
+"""Which jobs are meant: a state, and perhaps a type, a tenant or a tag."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypedDict
+
+from penstock.errors import InvalidArgument
+from penstock.model.jobs import STATE_CODES, JobState, check_state
+from penstock.model.names import check_name
+
+if TYPE_CHECKING:
+    from penstock.model.jobs import JobInfo
+
+MAX_PAGE = 1000
+
+
+class FilterSettings(TypedDict, total=False):
+    """What jobs can be chosen by, beside their state."""
+
+    type: str
+    tenant: str
+    tag: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """A checked choice. Each part that is empty stands for any."""
+
+    state: JobState
+    type: str = ""
+    tenant: str = ""
+    tag: str = ""
+
+
+def make_filter(state: str, which: FilterSettings) -> JobFilter:
+    for name, value in which.items():
+        if name not in FilterSettings.__annotations__:
+            known = ", ".join(FilterSettings.__annotations__)
+            raise InvalidArgument(f"jobs cannot be chosen by {name!r}, only by state, {known}")
+        if value:
+            check_name(name, str(value))
+    return JobFilter(check_state(state), **which)
+
+
+def listing_of(chosen: JobFilter) -> str:
+    """The list in the store that has all that is meant, and as little else as possible."""
+    code = STATE_CODES[chosen.state]
+    if chosen.tag:
+        return f"{code}G:{chosen.tag}"
+    if chosen.tenant:
+        return f"{code}N:{chosen.tenant}"
+    return f"{code}T:{chosen.type}" if chosen.type else f"{code}A:"
+
+
+def matches(job: JobInfo, chosen: JobFilter) -> bool:
+    """Whether a job is meant; it may have changed since it was listed."""
+    return (
+        job.state == chosen.state
+        and chosen.type in ("", job.type)
+        and chosen.tenant in ("", job.tenant)
+        and (not chosen.tag or chosen.tag in job.tags)
+    )
+
+
+def check_page(limit: int) -> None:
+    if type(limit) is not int or not 1 <= limit <= MAX_PAGE:
+        raise InvalidArgument(f"a page has 1 to {MAX_PAGE} jobs; limit is {limit!r}")

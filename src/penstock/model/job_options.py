@@ -1,0 +1,228 @@
+"""What can be said about a job when it is sent, checked before anything is written."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Literal, TypedDict
+
+from penstock.errors import InvalidArgument
+from penstock.model.jobs import PRIORITIES, Priority
+from penstock.model.names import check_name
+from penstock.model.retries import Backoff, encode_backoff, parse_backoff
+
+MAX_SECONDS = 366 * 24 * 3600.0
+"""The longest delay, timeout or window that makes sense; more is taken for a mistake."""
+MAX_TAGS = 10
+MAX_WORDS = 64
+_MAX_UNIQUE_BYTES = 255
+_PRIORITY_LIMIT = 2**31
+
+UniqueFor = Literal["queued", "done"] | float
+Seconds = float | timedelta
+
+
+class JobSettings(TypedDict, total=False):
+    """The options of a job, as `send` and `add` take them."""
+
+    priority: Priority
+    delay: Seconds
+    run_at: datetime
+    attempts: int
+    backoff: str | float | timedelta | Backoff | None
+    timeout: Seconds | None
+    expires: Seconds | None
+    tenant: str
+    key: str
+    tags: tuple[str, ...] | list[str]
+    unique: str
+    unique_for: UniqueFor
+    debounce: Seconds
+    keep: bool
+    at_most_once: bool
+    search: tuple[str, ...] | list[str] | bool
+    id: str
+    wait: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """Checked options, in the units of the store. Equal options give equal heads."""
+
+    type: str
+    priority: int = 0
+    delay_ms: int = 0
+    run_at_ms: int = 0
+    attempts: int = 1
+    backoff: str = ""
+    timeout_ms: int = 0
+    expires_ms: int = 0
+    tenant: str = ""
+    key: str = ""
+    tags: tuple[str, ...] = ()
+    unique: bytes = b""
+    unique_mode: Literal["", "queued", "done", "window", "scheduled"] = ""
+    window_ms: int = 0
+    is_kept: bool = True
+    is_at_most_once: bool = False
+    search: tuple[str, ...] | bool = False
+    id: str = ""
+    wait_s: float = 0.0
+
+
+def make_options(type: str, given: JobSettings) -> JobOptions:
+    """Check options; a wrong one is refused with a text that says what can be given."""
+    _check_known(given)
+    unique, mode, window_ms = _unique(given)
+    delay_ms = _milliseconds("delay", given.get("delay", 0))
+    if "debounce" in given:
+        if "delay" in given or "run_at" in given:
+            raise InvalidArgument("debounce is a delay of its own; leave out delay and run_at")
+        delay_ms = max(1, _milliseconds("debounce", given["debounce"]))
+    search = given.get("search", False)
+    return JobOptions(
+        type=check_name("job type", type),
+        priority=check_priority(given.get("priority", 0)),
+        delay_ms=delay_ms,
+        run_at_ms=_instant(given),
+        attempts=_attempts(given.get("attempts", 1)),
+        backoff=encode_backoff(parse_backoff(given["backoff"])) if "backoff" in given else "",
+        timeout_ms=_milliseconds("timeout", given.get("timeout") or 0),
+        expires_ms=_milliseconds("expires", given.get("expires") or 0),
+        tenant=_optional_name("tenant", given.get("tenant", "")),
+        key=_optional_name("limit key", given.get("key", "")),
+        tags=_tags(given.get("tags", ())),
+        unique=unique,
+        unique_mode=mode,
+        window_ms=window_ms,
+        is_kept=bool(given.get("keep", True)),
+        is_at_most_once=bool(given.get("at_most_once", False)),
+        search=search if isinstance(search, bool) else tuple(search),
+        id=given.get("id", ""),
+        wait_s=_milliseconds("wait", given.get("wait", 0)) / 1000,
+    )
+
+
+def check_priority(priority: Priority) -> int:
+    """The number of a priority, given by name or number; the lower number runs first."""
+    if isinstance(priority, str):
+        if priority not in PRIORITIES:
+            raise InvalidArgument(
+                f"there is no priority {priority!r}; give a whole number or one of "
+                f"{', '.join(PRIORITIES)}"
+            )
+        return PRIORITIES[priority]
+    if type(priority) is not int or not -_PRIORITY_LIMIT < priority < _PRIORITY_LIMIT:
+        raise InvalidArgument(
+            f"priority is {priority!r}; give a whole number between -2^31 and 2^31 or one of "
+            f"{', '.join(PRIORITIES)}"
+        )
+    return priority
+
+
+def check_seconds(what: str, given: object) -> float:
+    """A duration in seconds, from a number or a timedelta."""
+    seconds = given.total_seconds() if isinstance(given, timedelta) else given
+    if (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, int | float)
+        or not math.isfinite(seconds)
+        or not 0 <= seconds <= MAX_SECONDS
+    ):
+        raise InvalidArgument(
+            f"{what} is {given!r}; give seconds from 0 to {MAX_SECONDS:.0f} (366 days), or a "
+            "timedelta"
+        )
+    return float(seconds)
+
+
+@lru_cache(maxsize=1024)
+def _known_options() -> frozenset[str]:
+    return frozenset(JobSettings.__annotations__)
+
+
+def _check_known(given: JobSettings) -> None:
+    for name in given:
+        if name not in _known_options():
+            raise InvalidArgument(
+                f"a job has no option {name!r}; it has {', '.join(JobSettings.__annotations__)}"
+            )
+
+
+def _milliseconds(what: str, given: object) -> int:
+    seconds = check_seconds(what, given)
+    # Anything above nothing is at least a millisecond, or a small delay would be none.
+    return math.ceil(seconds * 1000)
+
+
+def _instant(given: JobSettings) -> int:
+    if "run_at" not in given:
+        return 0
+    run_at: object = given["run_at"]
+    if "delay" in given:
+        raise InvalidArgument("delay and run_at say the same thing in two ways; give one of them")
+    if not isinstance(run_at, datetime) or run_at.tzinfo is None:
+        raise InvalidArgument(
+            f"run_at is {run_at!r}; give a datetime with a time zone, as in "
+            "datetime.now(UTC) + timedelta(hours=1)"
+        )
+    at_ms = math.ceil(run_at.timestamp() * 1000)
+    if not 0 < at_ms < 2**47:
+        raise InvalidArgument(f"run_at is {run_at!r}; give a time between 1970 and 6429")
+    return at_ms
+
+
+def _attempts(attempts: int) -> int:
+    if type(attempts) is not int or not 1 <= attempts <= 65_000:
+        raise InvalidArgument(f"attempts is {attempts!r}; give a whole number from 1 to 65000")
+    return attempts
+
+
+def _optional_name(what: str, name: str) -> str:
+    return check_name(what, name) if name != "" else ""
+
+
+def _tags(tags: object) -> tuple[str, ...]:
+    if not isinstance(tags, tuple | list | set | frozenset) or len(tags) > MAX_TAGS:
+        raise InvalidArgument(f"tags is {tags!r}; give a list of up to {MAX_TAGS} words")
+    return tuple(dict.fromkeys(check_name("tag", tag) for tag in tags))
+
+
+def _unique(
+    given: JobSettings,
+) -> tuple[bytes, Literal["", "queued", "done", "window", "scheduled"], int]:
+    """The key, until when it is taken, and the window in ms if that is a time."""
+    key = given.get("unique", "")
+    if "debounce" in given:
+        if not key:
+            raise InvalidArgument("debounce needs unique=..., to know which jobs are the same")
+        return _unique_key(key), "scheduled", 0
+    if not key:
+        if "unique_for" in given:
+            raise InvalidArgument("unique_for needs unique=..., the key that is to be unique")
+        return b"", "", 0
+    until = given.get("unique_for", "done")
+    if until in ("queued", "done"):
+        return _unique_key(key), until, 0
+    if isinstance(until, str):
+        raise InvalidArgument(
+            f"unique_for is {until!r}; give 'queued', 'done' or a time in seconds"
+        )
+    return _unique_key(key), "window", max(1, _milliseconds("unique_for", until))
+
+
+def _unique_key(key: object) -> bytes:
+    if not isinstance(key, str):
+        raise InvalidArgument(f"a unique key is text, not {type(key).__name__}; pass a str")
+    try:
+        encoded = key.encode()
+    except UnicodeEncodeError:
+        raise InvalidArgument(
+            f"unique key {key!r} is not valid Unicode text (it holds a lone surrogate)"
+        ) from None
+    if len(encoded) < _MAX_UNIQUE_BYTES:
+        return b"=" + encoded
+    return b"#" + hashlib.sha256(encoded).hexdigest().encode()

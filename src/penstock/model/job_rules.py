@@ -1,0 +1,81 @@
+"""What can be set for a queue of jobs: limits, shares, and how much is kept."""
+
+from __future__ import annotations
+
+import math
+from typing import TypedDict
+
+from penstock.errors import InvalidArgument
+from penstock.model.job_options import Seconds, check_seconds
+from penstock.model.names import check_name
+
+MAX_SHARE = 1000
+
+
+class JobQueueSettings(TypedDict, total=False):
+    """What can be set for a queue of jobs; None stands for the default."""
+
+    max_length: int | None
+    max_bytes: int | None
+    ageing_s: float | None
+    keep_s: float | None
+    keep_dead_s: float | None
+    keep_count: int | None
+    keep_bytes: int | None
+    history_length: int | None
+
+
+_COUNTS = {"max_length": 1, "max_bytes": 1, "keep_count": 0, "keep_bytes": 0, "history_length": 1}
+_TIMES = {"ageing_s": "ageing_ms", "keep_s": "keep_ms", "keep_dead_s": "keep_dead_ms"}
+
+
+def check_job_settings(given: JobQueueSettings) -> dict[str, int | None]:
+    """The settings as the store has them, if each is known and makes sense."""
+    checked: dict[str, int | None] = {}
+    for name, value in given.items():
+        if name in _TIMES:
+            at_least = 1 if name == "ageing_s" else 0
+            checked[_TIMES[name]] = (
+                None if value is None else max(at_least, round(check_seconds(name, value) * 1000))
+            )
+        elif name in _COUNTS:
+            if value is not None and (type(value) is not int or value < _COUNTS[name]):
+                raise InvalidArgument(
+                    f"{name} is {value!r}; give a whole number from {_COUNTS[name]} up, or None"
+                )
+            checked[name] = value
+        else:
+            known = ", ".join(JobQueueSettings.__annotations__)
+            raise InvalidArgument(f"a queue of jobs has no setting {name!r}; it has {known}")
+    return checked
+
+
+def check_limit(
+    key: str, concurrency: int | None, rate: float | None, per: Seconds, burst: float | None
+) -> tuple[int, float, int, float]:
+    """A limit as the store has it: slots, rate, per_ms, burst."""
+    if key:
+        check_name("limit key", key)
+    if concurrency is not None and (type(concurrency) is not int or concurrency < 1):
+        raise InvalidArgument(
+            f"concurrency is {concurrency!r}; give a whole number from 1 up, or None for no limit"
+        )
+    per_ms = round(check_seconds("per", per) * 1000)
+    for name, number in (("rate", rate), ("burst", burst)):
+        is_number = isinstance(number, int | float) and math.isfinite(number)
+        if number is not None and not (is_number and 0 < number <= 1e9):
+            raise InvalidArgument(f"{name} is {number!r}; give a number above 0, or None")
+    if rate is None:
+        return concurrency or 0, 0.0, 1000, 0.0
+    if per_ms < 1:
+        raise InvalidArgument(f"per is {per!r}; a rate is per second or per any longer time")
+    # Less than one token could never let anything start.
+    return concurrency or 0, float(rate), per_ms, max(1.0, burst if burst is not None else rate)
+
+
+def check_share(weight: int) -> None:
+    if type(weight) is not int or not 1 <= weight <= MAX_SHARE:
+        raise InvalidArgument(
+            f"a share is a whole number from 1 to {MAX_SHARE}, not {weight!r}; "
+            "a tenant with share 3 starts three jobs where others start one"
+        )

@@ -1,0 +1,214 @@
+"""A job: a task with a record. Its states, and the moves between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, get_args
+
+from penstock.errors import InvalidArgument
+
+JobState = Literal["scheduled", "blocked", "ready", "running", "done", "dead", "cancelled"]
+JOB_STATES: tuple[JobState, ...] = get_args(JobState)
+
+STATE_CODES: dict[JobState, str] = {
+    "scheduled": "s",
+    "blocked": "b",
+    "ready": "r",
+    "running": "u",
+    "done": "d",
+    "dead": "x",
+    "cancelled": "c",
+}
+"""What a state is in the store."""
+
+STATES_BY_CODE: dict[str, JobState] = {code: state for state, code in STATE_CODES.items()}
+
+MOVES: dict[JobState, tuple[JobState, ...]] = {
+    "scheduled": ("ready", "scheduled", "dead", "cancelled"),
+    "blocked": ("ready", "scheduled", "dead", "cancelled"),
+    "ready": ("running", "ready", "scheduled", "dead", "cancelled"),
+    "running": ("done", "dead", "cancelled", "ready", "scheduled"),
+    "done": (),
+    "dead": ("ready",),
+    "cancelled": ("ready",),
+}
+"""Every allowed move. The scripts are given this table and refuse whatever is not in it."""
+
+FINAL_STATES: tuple[JobState, ...] = ("done", "dead", "cancelled")
+WAITING_STATES: tuple[JobState, ...] = ("scheduled", "blocked", "ready")
+
+LAYOUT = 1
+"""The version of all records that this version writes; a newer one is refused."""
+
+MAX_CRASHES = 3
+"""How often a job may take its worker down before it is dead."""
+
+DeathReason = Literal["failed", "timeout", "expired", "lost", "poison", "rejected", "impossible"]
+
+PRIORITIES = {"low": 10, "normal": 0, "medium": -5, "high": -10, "critical": -15}
+"""The names that can be given instead of a number; the lower number runs first."""
+
+Priority = Literal["low", "normal", "medium", "high", "critical"] | int
+
+JobEventKind = Literal[
+    "enqueued",
+    "started",
+    "progress",
+    "retried",
+    "done",
+    "dead",
+    "cancelled",
+    "promoted",
+    "removed",
+]
+JOB_EVENT_KINDS: tuple[JobEventKind, ...] = get_args(JobEventKind)
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvent:
+    """Something that happened to a job. Live only: who does not listen at that moment misses it."""
+
+    kind: JobEventKind
+    queue: str
+    id: str
+    type: str
+    at: float
+    attempt: int
+    """attempts made so far"""
+    worker: str = ""
+    detail: bytes = b""
+    """retried: the error; dead: the reason; progress: what was reported"""
+
+
+@dataclass(frozen=True, slots=True)
+class JobError:
+    """Why an attempt failed."""
+
+    type: str
+    message: str
+    traceback: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt that did not end well, as the record keeps it."""
+
+    number: int
+    outcome: str
+    """failed, crashed (it took its process down) or lost (the whole worker died)"""
+    worker: str
+    started_at: float
+    ended_at: float
+    error: JobError | None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a running job says it has come."""
+
+    percent: float
+    data: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobInfo:
+    """A job at one instant. Times are seconds since 1970; 0 stands for not yet."""
+
+    id: str
+    queue: str
+    type: str
+    state: JobState
+    data: bytes
+    priority: int
+    tenant: str
+    tags: tuple[str, ...]
+    key: str
+    """what its limits are counted by"""
+    unique: str
+    attempts: int
+    """how many may be made"""
+    failures: int
+    """how many ended with an error"""
+    crashes: int
+    """how many took the worker down"""
+    timeout_s: float
+    created_at: float
+    due_at: float
+    """when it became ready, or will"""
+    updated_at: float
+    started_at: float
+    finished_at: float
+    worker: str
+    reason: str
+    """why it is dead"""
+    outcome: bytes = b""
+    progress: Progress | None = None
+    error: JobError | None = None
+    is_cancel_asked: bool = False
+    process: int = 0
+
+    @property
+    def is_final(self) -> bool:
+        return self.state in FINAL_STATES
+
+    @property
+    def attempts_made(self) -> int:
+        return self.failures + self.crashes
+
+
+class JobPage(NamedTuple):
+    """A page of jobs in the order in which they were sent."""
+
+    jobs: list[JobInfo]
+    cursor: str
+    """where the next page begins; empty after the last"""
+    total: int
+    """how many there are in all"""
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOut:
+    """A job that a worker was given."""
+
+    process: int
+    id: str
+    type: str
+    data: bytes
+    failures: int
+    crashes: int
+    timeout_ms: int
+    attempts: int
+    backoff: str
+    head: bytes = b""
+
+
+class Report(NamedTuple):
+    """What a worker says about a job that it held."""
+
+    process: int
+    outcome: Literal["done", "failed", "final", "crashed", "stopped", "cancelled"]
+    ran_us: int = 0
+    cpu_us: int = 0
+    delay_ms: int = 0
+    reason: str = ""
+    payload: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class JobClaim:
+    """What a worker got when it asked for jobs."""
+
+    word: str
+    jobs: list[HandedOut] = field(default_factory=list)
+    refused: list[int] = field(default_factory=list)
+    wait_ms: int = -1
+    """when to look again; -1: when woken"""
+    schedules: list[str] = field(default_factory=list)
+    """schedules that are due"""
+
+
+def check_state(state: str) -> JobState:
+    """Return the state, or refuse a word that is none."""
+    if state not in JOB_STATES:
+        raise InvalidArgument(f"there is no job state {state!r}; there are {', '.join(JOB_STATES)}")
+    return state

@@ -1,0 +1,154 @@
+"""What holds for many jobs of a queue: pauses, limits, shares, schedules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.store.command import Command, Operation, unexpected
+from penstock.store.commands.jobs import check_jobs, group_arguments
+from penstock.store.script import load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.store.commands.jobs import Group
+    from penstock.store.keys import QueueKeys
+
+PAUSE_TYPE = load("jobs/pause_type")
+SET_LIMIT = load("jobs/set_limit")
+SET_SHARE = load("jobs/set_share")
+PUT_SCHEDULE = load("jobs/put_schedule")
+REMOVE_SCHEDULE = load("jobs/remove_schedule")
+LIST_SCHEDULES = load("jobs/list_schedules")
+FIRE_SCHEDULE = load("jobs/fire_schedule")
+
+
+def pause_type(keys: QueueKeys, job_type: str, is_paused: bool) -> Command[bool]:
+    """Hand out no jobs of a type, or hand them out again; False if there is no such queue."""
+
+    def decode(reply: list[Any]) -> bool:
+        if reply[0] in (b"ok", b"no_queue"):
+            return bool(reply[0] == b"ok")
+        raise unexpected(PAUSE_TYPE, reply)
+
+    return Command(PAUSE_TYPE, (keys.meta,), (job_type, int(is_paused)), decode)
+
+
+def set_limit(
+    keys: QueueKeys, key: str, slots: int, rate: float, per_ms: int, burst: float
+) -> Command[bool]:
+    """Limit a key ('' the queue, '*' any key); all zero lifts it. False if there is no queue."""
+
+    def decode(reply: list[Any]) -> bool:
+        if reply[0] in (b"ok", b"no_queue"):
+            return bool(reply[0] == b"ok")
+        raise unexpected(SET_LIMIT, reply)
+
+    settings = f"{slots} {rate!r} {per_ms} {burst!r}" if slots or rate else ""
+    return Command(SET_LIMIT, (keys.meta,), (key, settings), decode)
+
+
+def set_share(keys: QueueKeys, tenant: str, share: int) -> Command[bool]:
+    """How many jobs of a tenant start in its turn; False if there is no such queue."""
+
+    def decode(reply: list[Any]) -> bool:
+        if reply[0] in (b"ok", b"no_queue"):
+            return bool(reply[0] == b"ok")
+        raise unexpected(SET_SHARE, reply)
+
+    return Command(SET_SHARE, (keys.meta,), (tenant, share), decode)
+
+
+class StoredSchedule(NamedTuple):
+    """A schedule as it is kept."""
+
+    name: str
+    definition: bytes
+    slot_ms: int | None
+    """when it is due next; None: never again"""
+
+
+def put_schedule(
+    keys: QueueKeys,
+    operation: Operation,
+    name: str,
+    definition: bytes,
+    slot_ms: int | None,
+    incarnation: str = "",
+) -> Command[bool]:
+    """Store a schedule; True if there was none of this name. Raises WrongKind, QueueAbsent,
+    QueueTaken.
+    """
+
+    def decode(reply: list[Any]) -> bool:
+        if reply[0] == b"ok":
+            return bool(reply[1])
+        check_jobs(keys, PUT_SCHEDULE, reply)
+        raise unexpected(PUT_SCHEDULE, reply)
+
+    return Command(
+        PUT_SCHEDULE,
+        (keys.memory(operation.lane), keys.meta),
+        (operation.number, incarnation, name, definition, "" if slot_ms is None else slot_ms),
+        decode,
+    )
+
+
+def remove_schedule(keys: QueueKeys, name: str) -> Command[bool]:
+    """Remove a schedule; False if there is none of this name."""
+
+    def decode(reply: list[Any]) -> bool:
+        if reply[0] in (b"ok", b"absent"):
+            return bool(reply[0] == b"ok")
+        raise unexpected(REMOVE_SCHEDULE, reply)
+
+    return Command(REMOVE_SCHEDULE, (keys.meta,), (name,), decode)
+
+
+def list_schedules(
+    keys: QueueKeys, names: Sequence[str] = (), only_time: bool = False
+) -> Command[tuple[int, list[StoredSchedule]]]:
+    """The time (ms) and the schedules of a queue, or those named."""
+
+    def decode(reply: list[Any]) -> tuple[int, list[StoredSchedule]]:
+        if reply[0] != b"ok":
+            raise unexpected(LIST_SCHEDULES, reply)
+        found = [
+            StoredSchedule(name.decode(), definition, int(slot) if slot else None)
+            for name, definition, slot in zip(reply[2::3], reply[3::3], reply[4::3], strict=True)
+        ]
+        return int(reply[1]), found
+
+    return Command(LIST_SCHEDULES, (keys.meta,), (int(only_time), *names), decode)
+
+
+def fire_schedule(
+    keys: QueueKeys,
+    operation: Operation,
+    schedule: StoredSchedule,
+    next_slot_ms: int | None,
+    groups: Sequence[Group],
+) -> Command[bool]:
+    """Send what a schedule sends; False if somebody else was first. Raises QueueFull, IdTaken."""
+
+    def decode(reply: list[Any]) -> bool:
+        if reply[0] in (b"ok", b"late"):
+            return bool(reply[0] == b"ok")
+        check_jobs(keys, FIRE_SCHEDULE, reply)
+        raise unexpected(FIRE_SCHEDULE, reply)
+
+    slot = "" if schedule.slot_ms is None else schedule.slot_ms
+    following = "" if next_slot_ms is None else next_slot_ms
+    return Command(
+        FIRE_SCHEDULE,
+        (keys.memory(operation.lane), keys.meta),
+        (
+            operation.number,
+            schedule.name,
+            schedule.definition,
+            slot,
+            following,
+            *group_arguments(groups),
+        ),
+        decode,
+    )

@@ -1,0 +1,266 @@
+"""Jobs on their way in and through the hands of workers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from penstock.codec.ids import id_text
+from penstock.codec.records import newer_layout, open_handed_out
+from penstock.errors import JobConflict, QueueFull, WrongKind
+from penstock.model.jobs import JobClaim, Report
+from penstock.model.queues import MAX_HELD, Returned
+from penstock.store.command import Argument, Command, Operation, check_queue, unexpected
+from penstock.store.script import Script, load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.store.keys import QueueKeys
+
+SEND_JOBS = load("jobs/send_jobs")
+JOIN_JOBS = load("jobs/join_jobs")
+START_JOBS = load("jobs/start_jobs")
+REPORT_JOBS = load("jobs/report_jobs")
+LEAVE_JOBS = load("jobs/leave_jobs")
+NOTE_JOB = load("jobs/note_job")
+FIND_CANCELLED = load("jobs/find_cancelled")
+PASS_JOBS = load("jobs/pass_jobs")
+
+MAX_LOG_LINES = 1000
+_CLAIM_WORDS = frozenset(b"ok empty again apart limited paused not_working too_many idle".split())
+
+
+class Group(NamedTuple):
+    """Jobs that share everything but id and data."""
+
+    head: bytes
+    delay_ms: int
+    run_at_ms: int
+    window_ms: int
+    jobs: Sequence[tuple[int, bytes]]
+
+
+class IdTaken(Exception):
+    """A reply: another client has made the same id. Never seen by an application."""
+
+
+def send_jobs(
+    keys: QueueKeys,
+    operation: Operation,
+    groups: Sequence[Group],
+    incarnation: str = "",
+    are_given: bool = False,
+) -> Command[dict[int, int]]:
+    """Add jobs, all or none; the answer has, by position, the job that was there instead.
+
+    Raises QueueFull, JobConflict, WrongKind; QueueAbsent, QueueTaken and IdTaken for the client.
+    """
+
+    def decode(reply: list[Any]) -> dict[int, int]:
+        if reply[0] == b"ok":
+            return {int(reply[at]): int(reply[at + 1]) for at in range(2, len(reply), 2)}
+        check_jobs(keys, SEND_JOBS, reply)
+        raise unexpected(SEND_JOBS, reply)
+
+    origin = "given" if are_given else "made"
+    return Command(
+        SEND_JOBS,
+        (keys.memory(operation.lane), keys.meta),
+        (operation.number, incarnation, origin, *group_arguments(groups)),
+        decode,
+    )
+
+
+def group_arguments(groups: Sequence[Group]) -> list[Argument]:
+    """Groups as the scripts take them."""
+    arguments: list[Argument] = []
+    for head, delay_ms, run_at_ms, window_ms, jobs in groups:
+        arguments += (head, delay_ms, run_at_ms, window_ms, len(jobs))
+        for job in jobs:
+            arguments += job
+    return arguments
+
+
+def join_jobs(
+    keys: QueueKeys,
+    operation: Operation,
+    worker: str,
+    types: Sequence[str] | None,
+    incarnation: str = "",
+) -> Command[None]:
+    """Let a worker start jobs of these types (None: of all). Raises WrongKind, QueueAbsent,
+    QueueTaken.
+    """
+
+    def decode(reply: list[Any]) -> None:
+        if reply[0] != b"ok":
+            check_jobs(keys, JOIN_JOBS, reply)
+            raise unexpected(JOIN_JOBS, reply)
+
+    handled = "*" if types is None else "\0" + "".join(f"{name}\0" for name in types)
+    return Command(
+        JOIN_JOBS,
+        (keys.memory(operation.lane), keys.meta),
+        (operation.number, worker, incarnation, handled),
+        decode,
+    )
+
+
+def start_jobs(
+    keys: QueueKeys, operation: Operation, worker: str, limit: int, wait: bool = False
+) -> Command[JobClaim]:
+    """Start up to `limit` jobs; with `wait`, wake the worker when there is work again."""
+
+    def decode(reply: list[Any]) -> JobClaim:
+        return _claim(keys, START_JOBS, reply, 0, [])
+
+    return Command(
+        START_JOBS,
+        (keys.memory(operation.lane), keys.meta, keys.running(worker)),
+        (operation.number, worker, limit, int(wait), MAX_HELD),
+        decode,
+    )
+
+
+def report_jobs(
+    keys: QueueKeys,
+    operation: Operation,
+    worker: str,
+    reports: Sequence[Report],
+    limit: int = 0,
+    wait: bool = False,
+) -> Command[JobClaim]:
+    """Say what became of jobs and start up to `limit` more."""
+
+    def decode(reply: list[Any]) -> JobClaim:
+        return _claim(keys, REPORT_JOBS, reply, 1, [int(process) for process in reply[0]])
+
+    arguments: list[Argument] = [operation.number, worker, limit, int(wait), MAX_HELD]
+    for report in reports:
+        arguments += report
+    return Command(
+        REPORT_JOBS,
+        (keys.memory(operation.lane), keys.meta, keys.running(worker)),
+        tuple(arguments),
+        decode,
+    )
+
+
+def leave_jobs(
+    keys: QueueKeys, operation: Operation, worker: str, is_lost: bool
+) -> Command[Returned]:
+    """Take a worker off the queue and give each job that it holds back to its old place."""
+
+    def decode(reply: list[Any]) -> Returned:
+        if reply[0] == b"ok":
+            return Returned(int(reply[1]), int(reply[2]))
+        check_jobs(keys, LEAVE_JOBS, reply)
+        raise unexpected(LEAVE_JOBS, reply)
+
+    return Command(
+        LEAVE_JOBS,
+        (keys.memory(operation.lane), keys.meta, keys.running(worker)),
+        (operation.number, worker, int(is_lost)),
+        decode,
+    )
+
+
+def note_job(
+    keys: QueueKeys,
+    operation: Operation,
+    worker: str,
+    process: int,
+    progress: bytes = b"",
+    lines: Sequence[bytes] = (),
+) -> Command[bool]:
+    """Write down what a running job says; False if the worker does not hold it any more."""
+
+    def decode(reply: list[Any]) -> bool:
+        if reply[0] in (b"ok", b"lease_lost"):
+            return bool(reply[0] == b"ok")
+        raise unexpected(NOTE_JOB, reply)
+
+    return Command(
+        NOTE_JOB,
+        (keys.memory(operation.lane), keys.meta, keys.running(worker)),
+        (operation.number, process, progress, MAX_LOG_LINES, *lines),
+        decode,
+    )
+
+
+def find_cancelled(keys: QueueKeys, worker: str) -> Command[list[int]]:
+    """The processes of a worker whose jobs are to be cancelled."""
+
+    def decode(reply: list[Any]) -> list[int]:
+        if reply[0] == b"ok":
+            return [int(process) for process in reply[1:]]
+        raise unexpected(FIND_CANCELLED, reply)
+
+    return Command(FIND_CANCELLED, (keys.meta, keys.running(worker)), (), decode)
+
+
+def pass_jobs(keys: QueueKeys, worker: str) -> Command[None]:
+    """Stop waiting for a wake-up, and pass one on that may be on its way."""
+
+    def decode(reply: list[Any]) -> None:
+        if reply[0] != b"ok":
+            raise unexpected(PASS_JOBS, reply)
+
+    return Command(PASS_JOBS, (keys.meta,), (worker,), decode)
+
+
+def check_jobs(keys: QueueKeys, script: Script, reply: list[Any]) -> None:
+    """Raise what the reply says is in the way, if it is one of the usual things."""
+    word = reply[0]
+    check_queue(reply)
+    if word == b"full":
+        raise _full(keys, reply)
+    if word == b"taken":
+        raise IdTaken
+    if word == b"conflict":
+        raise JobConflict(
+            f"the id {id_text(int(reply[1]))!r} belongs to another job of queue {keys.queue!r}, "
+            "with other data or options; send this one under an id of its own"
+        )
+    if word == b"tasks":
+        raise WrongKind(
+            f"queue {keys.queue!r} holds plain tasks, so it cannot hold jobs; "
+            "choose another queue, or delete this one first"
+        )
+    if word == b"newer":
+        raise newer_layout(int(reply[1]))
+
+
+def _claim(
+    keys: QueueKeys, script: Script, reply: list[Any], at: int, refused: list[int]
+) -> JobClaim:
+    word = reply[at]
+    if word not in _CLAIM_WORDS:
+        check_jobs(keys, script, reply[at:])
+        raise unexpected(script, reply)
+    wait_ms = int(reply[at + 1])
+    schedules = [name.decode() for name in reply[at + 2]]
+    if word != b"ok":
+        return JobClaim(word.decode(), [], refused, wait_ms, schedules)
+    first = int(reply[at + 3])
+    items = reply[at + 4 :]
+    jobs = [
+        open_handed_out(
+            first + index, int(items[3 * index]), items[3 * index + 1], items[3 * index + 2]
+        )
+        for index in range(len(items) // 3)
+    ]
+    return JobClaim("ok", jobs, refused, wait_ms, schedules)
+
+
+def _full(keys: QueueKeys, reply: list[Any]) -> QueueFull:
+    _, waiting, max_length, held, max_bytes = (
+        int(part) if part != b"full" else 0 for part in reply
+    )
+    holds = f"{waiting} of at most {max_length} jobs" if max_length else f"{waiting} jobs"
+    if max_bytes:
+        holds += f" and {held} of at most {max_bytes} bytes"
+    return QueueFull(
+        f"queue {keys.queue!r} holds {holds} and has no room for more; "
+        "try again when workers have caught up, send with wait=..., or raise its limits"
+    )

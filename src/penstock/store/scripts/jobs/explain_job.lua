@@ -1,0 +1,58 @@
+-- Gather everything that can keep a job from running, at one instant.
+--
+-- KEYS[1] meta   hash  settings and counters; its tag names all other keys of the queue
+-- ARGV[1] id     int
+-- ARGV[2] depth  int   how far to look for the job in its line
+--
+-- Returns {'ok', now, facts, name, value, ...}   what was found, by name
+--         {'absent'}            there is no such job
+--         {'newer', layout}     the queue was written by a newer version
+-- include clock chunks job_keys records limits job_queue
+local keys = keys_beside(KEYS[1])
+local id, depth = ARGV[1], tonumber(ARGV[2])
+
+local refusal = refuse_kind(keys)
+if refusal and refusal[1] == 'newer' then return refusal end
+local facts = read_facts(keys, {id})[1]
+if not facts then return {'absent'} end
+local now, head = now_ms(), facts.head
+local reply = {'ok', whole(now), pack_facts(facts)}
+local function say(name, value)
+  reply[#reply + 1] = name
+  reply[#reply + 1] = value
+end
+
+say('paused', redis.call('HGET', keys.meta, 'paused') and 1 or 0)
+say('type_paused', redis.call('SISMEMBER', keys.paused_types, head.type))
+say('running', tonumber(redis.call('HGET', keys.counts, 'uA:') or '0'))
+local handlers, workers = 0, redis.call('HGETALL', keys.types)
+for index = 2, #workers, 2 do
+  local types = workers[index]
+  if types == '*' or string.find(types, '\0' .. head.type .. '\0', 1, true) then handlers = handlers + 1 end
+end
+say('workers', #workers / 2)
+say('handlers', handlers)
+if facts.state == READY then
+  local ahead = 0
+  for _, priority in ipairs(redis.call('ZRANGEBYSCORE', keys.levels, '-inf', '(' .. whole(head.priority), 'LIMIT', 0, 1000)) do
+    for _, tenant in ipairs(redis.call('LRANGE', keys['ring:'] .. priority, 0, 999)) do
+      ahead = ahead + redis.call('LLEN', keys['line:'] .. priority .. ':' .. tenant)
+    end
+  end
+  say('more_urgent', ahead)
+  local at = redis.call('LPOS', keys['line:'] .. head.line, entry_of(id, facts), 'MAXLEN', depth)
+  say('ahead_in_line', at or -1)
+  say('line_length', redis.call('LLEN', keys['line:'] .. head.line))
+  say('tenants', redis.call('LLEN', keys['ring:'] .. whole(head.priority)))
+  say('share', tonumber(redis.call('HGET', keys.shares, head.tenant) or '1'))
+  for _, key in ipairs({'', head.key}) do
+    local limit = (key ~= '' or head.key == '') and open_limit(keys, key, now) or (key == '' and open_limit(keys, '', now))
+    if limit and room_in(limit) < 1 then
+      say('limit', key)
+      say('limit_slots', limit.slots)
+      say('limit_free', limit.slots > 0 and whole(limit.free) or '')
+      say('limit_until', next_token_at(limit, now) and whole(next_token_at(limit, now)) or '')
+    end
+  end
+end
+return reply

@@ -1,0 +1,14 @@
+-- Which of the jobs that a worker holds are to be cancelled, in case it has missed the message.
+--
+-- KEYS[1] meta     hash    settings and counters; its tag names all other keys of the queue
+-- KEYS[2] running  hash    process id -> job, of this worker
+--
+-- Returns {'ok', process...}
+-- include clock chunks job_keys records
+local keys, running = keys_beside(KEYS[1]), KEYS[2]
+local processes = redis.call('HKEYS', running)
+local reply = {'ok'}
+for index, text in ipairs(get_fields(keys.facts, get_fields(running, processes))) do
+  if text and has(open_facts(text).marks, CANCEL_ASKED) then reply[#reply + 1] = processes[index] end
+end
+return reply

@@ -1,0 +1,43 @@
+-- Send the jobs of a schedule that has fallen due, and store when it is due next.
+--
+-- Any number of workers may try; the slot that each believes is due must be the one that is stored, so each slot is
+-- fired once, whoever is first.
+--
+-- KEYS[1] memory      string  last operation of this lane
+-- KEYS[2] meta        hash    settings and counters; its tag names all other keys of the queue
+-- ARGV[1] operation   int     number of this operation in its lane
+-- ARGV[2] name        string
+-- ARGV[3] definition  bytes   as it was when the slots were worked out
+-- ARGV[4] slot        int     the slot that is due
+-- ARGV[5] next_slot   int     when it is due next, or empty: never again
+-- ARGV[6] groups...   bytes   jobs as in send_jobs; none if nothing is to be sent
+--
+-- Returns {'ok', waiting}   done; how many jobs wait now
+--         {'late'}          somebody else was first, or the schedule was changed since
+--         {'taken', id}     a job with this id is there already; make another id, then send again
+--         {'full', waiting, max, bytes, max_bytes}   there is no room for these jobs
+--         {'newer', layout}    the queue was written by a newer version
+-- include clock channels memory queue chunks job_keys records changes lines endings wake job_queue admit
+local memory, keys = KEYS[1], keys_beside(KEYS[2])
+local operation, name, definition, slot, next_slot = unpack(ARGV, 1, 5)
+local FIRST_GROUP = 6
+
+local done = recall(memory, operation)
+if done then return done end
+
+guard(keys, ADMIT_KEYS)
+guard(keys, {hash = {'schedules'}, zset = {'slots'}})
+local stored = redis.call('ZSCORE', keys.slots, name)
+if not stored or tonumber(stored) ~= tonumber(slot) or redis.call('HGET', keys.schedules, name) ~= definition then
+  return remember(memory, operation, {'late'})
+end
+local now = now_ms()
+local sending = read_groups(keys, FIRST_GROUP, now)
+local refusal = refuse_kind(keys) or refuse_jobs(keys, sending, 'made')
+if refusal then
+  allow_when_full(memory)
+  return remember(memory, operation, refusal)
+end
+
+if next_slot == '' then redis.call('ZREM', keys.slots, name) else redis.call('ZADD', keys.slots, next_slot, name) end
+return remember(memory, operation, {'ok', admit_jobs(keys, sending, now)})

@@ -1,0 +1,40 @@
+-- Let a worker start jobs of a queue, and say which types it handles.
+--
+-- As join_queue for plain tasks: the worker has put the queue on its own list before, and asks for its lease once more
+-- afterwards. Joining again with other types replaces them.
+--
+-- KEYS[1] memory       string  last operation of this lane
+-- KEYS[2] meta         hash    settings and counters; its tag names all other keys of the queue
+-- ARGV[1] operation    int     number of this operation in its lane
+-- ARGV[2] worker       string
+-- ARGV[3] incarnation  string  made for a queue that does not exist yet, or empty
+-- ARGV[4] types        bytes   '*' for all, or the types with a zero byte before, between and after
+--
+-- Returns {'ok'}
+--         {'no_queue'}       register the queue, then send again with an incarnation
+--         {'queue_exists'}   under another incarnation; unregister this one, then send again without
+--         {'tasks'}          the queue holds plain tasks
+--         {'newer', layout}  the queue was written by a newer version
+-- include clock memory queue chunks job_keys records job_queue
+local memory, keys = KEYS[1], keys_beside(KEYS[2])
+local operation, worker, incarnation, types = unpack(ARGV)
+
+local done = recall(memory, operation)
+if done then return done end
+
+guard(keys, {hash = {'meta', 'types'}, set = {'members'}})
+local known = redis.call('HGET', keys.meta, 'incarnation')
+allow_when_full(memory)
+local refusal = refuse_queue(memory, operation, known, incarnation)
+if refusal then return refusal end
+refusal = refuse_kind(keys)
+if refusal then
+  allow_when_full(memory)
+  return remember(memory, operation, refusal)
+end
+
+if not known then create_queue(keys.meta, incarnation) end
+if redis.call('HEXISTS', keys.meta, 'kind') == 0 then become_job_queue(keys) end
+redis.call('SADD', keys.members, worker)
+redis.call('HSET', keys.types, worker, types)
+return remember(memory, operation, {'ok'})

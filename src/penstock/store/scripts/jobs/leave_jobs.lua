@@ -1,0 +1,46 @@
+-- Take a worker off a queue of jobs and give everything it holds back, each job to its old place.
+--
+-- One step, so that the worker starts nothing more the moment its jobs are back. Doing it again changes nothing, so any
+-- number of peers may try to recover one worker.
+--
+-- KEYS[1] memory     string  last operation of this lane
+-- KEYS[2] meta       hash    settings and counters; its tag names all other keys of the queue
+-- KEYS[3] running    hash    process id -> job, of this worker
+-- ARGV[1] operation  int     number of this operation in its lane
+-- ARGV[2] worker     string
+-- ARGV[3] lost       int     1: the worker died, which counts as a crash of what it held
+--
+-- Returns {'ok', returned, dead}     how many jobs wait again, and how many have come to their end
+--         {'newer', layout}          the queue was written by a newer version
+-- include clock channels memory chunks job_keys records changes lines endings wake limits choose settle job_queue
+local memory, keys, running = KEYS[1], keys_beside(KEYS[2]), KEYS[3]
+local operation, worker, lost = unpack(ARGV)
+
+local done = recall(memory, operation)
+if done then return done end
+
+guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'types'}, zset = {'levels', 'finished'}, set = {'members', 'idle'},
+  stream = {'history'}})
+keys.is_used = guard_rare(keys)
+local refusal = redis.call('HEXISTS', keys.meta, 'kind') == 1 and refuse_kind(keys)
+if refusal then return refusal end
+local processes = redis.call('HKEYS', running)
+local ids = get_fields(running, processes)
+local all, held = read_facts(keys, ids), {}
+local outcome = lost == '1' and 'lost' or 'stopped'
+for index, facts in ipairs(all) do
+  if facts then held[#held + 1] = {processes[index], ids[index], facts, {outcome, 0, 0, 0, '', ''}} end
+end
+
+local now, changes = now_ms(), new_changes()
+allow_when_full(memory)
+redis.call('SREM', keys.members, worker)
+redis.call('SREM', keys.idle, worker)
+redis.call('HDEL', keys.types, worker)
+redis.call('ZREM', keys.alarms, worker)
+redis.call('HDEL', keys.suspects, worker)
+local back, unparked = settle_jobs(keys, changes, running, worker, held, now)
+redis.call('DEL', running)
+-- The worker may have been woken for jobs that it never took, or have been the one to get up for what is due.
+wake_workers(keys.idle, keys['wake:'], math.max(back + unparked, 1))
+return remember(memory, operation, {'ok', back, #held - back})

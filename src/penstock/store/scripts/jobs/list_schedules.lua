@@ -1,0 +1,21 @@
+-- The schedules of a queue, or some of them by name.
+--
+-- KEYS[1] meta      hash    settings and counters; its tag names all other keys of the queue
+-- ARGV[1] now       int     1: only say what time it is
+-- ARGV[2] names...  string  all if none is given; a queue has a thousand at most
+--
+-- Returns {'ok', now, name, definition, slot, ...}   slot: when it is due next, empty if never again
+-- include clock chunks job_keys
+local keys = keys_beside(KEYS[1])
+local names = {}
+for index = 2, #ARGV do names[index - 1] = ARGV[index] end
+if #names == 0 and ARGV[1] ~= '1' then names = redis.call('HKEYS', keys.schedules) end
+local reply = {'ok', whole(now_ms())}
+for index, definition in ipairs(get_fields(keys.schedules, names)) do
+  if definition then
+    reply[#reply + 1] = names[index]
+    reply[#reply + 1] = definition
+    reply[#reply + 1] = redis.call('ZSCORE', keys.slots, names[index]) or ''
+  end
+end
+return reply

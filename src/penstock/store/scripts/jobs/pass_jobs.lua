@@ -1,0 +1,14 @@
+-- Stop waiting for a wake-up, and pass one on that may be on its way.
+--
+-- KEYS[1] meta    hash    settings and counters; its tag names all other keys of the queue
+-- ARGV[1] worker  string
+--
+-- Returns {'ok'}
+-- include channels job_keys wake
+local keys, worker = keys_beside(KEYS[1]), ARGV[1]
+
+guard(keys, {zset = {'alarms', 'levels', 'due'}, set = {'idle'}})
+redis.call('SREM', keys.idle, worker)
+local had_alarm = redis.call('ZREM', keys.alarms, worker) == 1
+if had_alarm or redis.call('ZCARD', keys.levels) > 0 then wake_workers(keys.idle, keys['wake:'], 1) end
+return {'ok'}

@@ -1,0 +1,35 @@
+-- Store a schedule and when it is due next, in the place of one of the same name.
+--
+-- KEYS[1] memory       string  last operation of this lane
+-- KEYS[2] meta         hash    settings and counters; its tag names all other keys of the queue
+-- ARGV[1] operation    int     number of this operation in its lane
+-- ARGV[2] incarnation  string  made for a queue that does not exist yet, or empty
+-- ARGV[3] name         string
+-- ARGV[4] definition   bytes
+-- ARGV[5] slot         int     when it is due next (ms since 1970), or empty: never again
+--
+-- Returns {'ok', new}          1 if there was none of this name
+--         {'no_queue'}         register the queue, then send again with an incarnation
+--         {'queue_exists'}     under another incarnation; unregister this one, then send again without
+--         {'tasks'}            the queue holds plain tasks
+--         {'newer', layout}    the queue was written by a newer version
+-- include clock channels memory queue chunks job_keys records wake job_queue
+local memory, keys = KEYS[1], keys_beside(KEYS[2])
+local operation, incarnation, name, definition, slot = unpack(ARGV)
+
+local done = recall(memory, operation)
+if done then return done end
+
+guard(keys, {hash = {'meta', 'schedules'}, zset = {'slots'}, set = {'idle'}})
+local known = redis.call('HGET', keys.meta, 'incarnation')
+local refusal = refuse_queue(memory, operation, known, incarnation)
+if refusal then return refusal end
+refusal = refuse_kind(keys)
+if refusal then return remember(memory, operation, refusal) end
+
+if not known then create_queue(keys.meta, incarnation) end
+if redis.call('HEXISTS', keys.meta, 'kind') == 0 then become_job_queue(keys) end
+local is_new = redis.call('HSET', keys.schedules, name, definition)
+if slot == '' then redis.call('ZREM', keys.slots, name) else redis.call('ZADD', keys.slots, slot, name) end
+wake_workers(keys.idle, keys['wake:'], 1) -- somebody has to know when to get up
+return remember(memory, operation, {'ok', is_new})

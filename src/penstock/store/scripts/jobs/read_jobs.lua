@@ -1,0 +1,30 @@
+-- Read jobs: what was sent and what has happened since, each job at one instant.
+--
+-- KEYS[1] meta    hash    settings and counters; its tag names all other keys of the queue
+-- ARGV[1] data    int     0: leave out the data, which may be large
+-- ARGV[2] ids...  int     1 to 1000
+--
+-- Returns {'ok', record, facts, progress, ...}   three for each job, empty where there is none; without the data the
+--                                                record is empty if there are facts
+--         {'newer', layout}                      the queue was written by a newer version
+-- include clock chunks job_keys records job_queue
+local keys = keys_beside(KEYS[1])
+local refusal = refuse_kind(keys)
+if refusal and refusal[1] == 'newer' then return refusal end
+
+local reply = {'ok'}
+for index = 2, #ARGV do
+  local id = ARGV[index]
+  local facts = redis.call('HGET', keys.facts, id) or ''
+  local record = ''
+  if ARGV[1] == '1' or facts == '' then record = redis.call('HGET', keys.jobs, id) or '' end
+  if ARGV[1] ~= '1' and record ~= '' then
+    local _, data_at = facts_of_record(record)
+    record = string.sub(record, 1, data_at - 1)
+  end
+  local has_progress = facts ~= '' and has(open_facts(facts).marks, HAS_PROGRESS)
+  reply[#reply + 1] = record
+  reply[#reply + 1] = facts
+  reply[#reply + 1] = has_progress and redis.call('HGET', keys.progress, id) or ''
+end
+return reply

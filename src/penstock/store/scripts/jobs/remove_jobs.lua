@@ -1,0 +1,57 @@
+-- Remove jobs and everything that is recorded about them. What runs is not removed; cancel it first.
+--
+-- One step for each job's record, place, unique key, counts and event.
+--
+-- KEYS[1] memory     string  last operation of this lane
+-- KEYS[2] meta       hash    settings and counters; its tag names all other keys of the queue
+-- ARGV[1] operation  int     number of this operation in its lane
+-- ARGV[2] ids...     int     1 to 1000
+--
+-- Returns {'ok', word...}       for each: 'removed', 'absent' or the code of the state that it is in
+--         {'newer', layout}     the queue was written by a newer version
+-- include clock channels memory chunks job_keys records changes endings job_queue
+local memory, keys = KEYS[1], keys_beside(KEYS[2])
+local operation = ARGV[1]
+
+local done = recall(memory, operation)
+if done then return done end
+
+guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'unique_jobs', 'progress'},
+  zset = {'due', 'finished', 'buried', 'windows'}})
+local refusal = refuse_kind(keys)
+if refusal and refusal[1] == 'newer' then return refusal end
+local ids, seen, reply = {}, {}, {'ok'}
+for index = 2, #ARGV do ids[index - 1] = ARGV[index] end
+local all = read_facts(keys, ids)
+
+local now, changes = now_ms(), new_changes()
+allow_when_full(memory)
+for index, facts in ipairs(all) do
+  local id = ids[index]
+  if not facts or seen[id] then
+    reply[index + 1] = 'absent'
+  elseif facts.state == RUNNING then
+    reply[index + 1] = facts.state
+  else
+    if IS_FINAL[facts.state] then
+      redis.call('ZREM', kept_in(keys, facts.state), id)
+      tally(changes, 'kept_bytes', -kept_bytes(facts))
+    else
+      redis.call('ZREM', keys.due, id)
+      tally(changes, 'waiting_bytes', -facts.bytes)
+      tally(changes, 'discarded', 1)
+      changes.notices[#changes.notices + 1] = {id, '-n\0'}
+    end
+    for _, flag in ipairs({UNIQUE_QUEUED, UNIQUE_UNTIL_DONE, UNIQUE_WINDOW, UNIQUE_SCHEDULED}) do
+      free_unique(keys, id, facts, flag)
+    end
+    leave_state(changes, facts, id)
+    forget_job(keys, changes, id, facts)
+    if IS_FINAL[facts.state] then tally(changes, 'removed', 1) end
+    tell(keys, changes, 'removed', id, facts)
+    reply[index + 1] = 'removed'
+  end
+  seen[id] = true
+end
+write_changes(keys, changes, now)
+return remember(memory, operation, reply)

@@ -1,0 +1,81 @@
+-- Report what became of jobs that a worker held, and start the next ones, in one round trip.
+--
+-- An outcome is accepted at most once: the process must still be held by this worker. Result, state, counts, unique key,
+-- limits, follow-up and event change in the same step. What follows from an outcome (again, later, dead) is decided here,
+-- by the record.
+--
+-- KEYS[1] memory      string  last operation of this lane
+-- KEYS[2] meta        hash    settings and counters; its tag names all other keys of the queue
+-- KEYS[3] running     hash    process id -> job, of this worker
+-- ARGV[1] operation   int     number of this operation in its lane
+-- ARGV[2] worker      string
+-- ARGV[3] limit       int     how many jobs to start; 0 to 1000
+-- ARGV[4] wait        int     1: wake this worker when there is work again
+-- ARGV[5] max_held    int     how many jobs of a queue one worker may hold
+-- ARGV[6] reports...  bytes   process, outcome (done, failed, final, crashed, stopped, cancelled), ran_us, cpu_us,
+--                             delay_ms, reason, payload (result or error); each 7 arguments
+--
+-- Returns {refused, 'ok', wait_ms, schedules, first_process_id, id, record, 'failures crashes', ...}
+--         {refused, 'idle'}         nothing was to be started
+--         {refused, 'empty'}        nothing can be handed out now
+--         {refused, 'again'}        there is more to look at; ask again
+--         {refused, 'apart'}        what is next must not run beside what the worker holds
+--         {refused, 'limited'}      the queue's limit is reached
+--         {refused, 'paused'}       the queue hands out nothing until it is resumed
+--         {refused, 'not_working'}  the worker has not started work here, or was failed since
+--         {refused, 'too_many'}     the worker holds `max_held` jobs already
+--         {refused, 'newer', layout}  the queue was written by a newer version
+-- include clock channels memory chunks job_keys records changes lines endings wake limits choose hand_out settle job_queue
+local memory, keys, running = KEYS[1], keys_beside(KEYS[2]), KEYS[3]
+local operation, worker, limit, wait, max_held = unpack(ARGV, 1, 5)
+local FIRST, EACH = 6, 7
+local claim = {worker = worker, running = running, limit = tonumber(limit), wait = wait == '1', max_held = tonumber(max_held)}
+
+local done = recall(memory, operation)
+if done then
+  local reply = repeat_hand_out(keys, claim, done)
+  table.insert(reply, 1, done[2] or {})
+  return reply
+end
+
+guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'types'}, zset = {'levels', 'finished'}, set = {'members', 'idle'}, stream = {'history'}})
+keys.is_used = guard_rare(keys)
+redis.call('HLEN', running)
+local refusal = refuse_kind(keys)
+if refusal then return {{}, unpack(refusal)} end
+
+local processes, reports = {}, {}
+for index = FIRST, #ARGV, EACH do
+  processes[#processes + 1] = ARGV[index]
+  reports[#reports + 1] = {unpack(ARGV, index + 1, index + EACH - 1)}
+end
+local ids = get_fields(running, processes)
+local held, held_ids, refused = {}, {}, {}
+for index, process in ipairs(processes) do
+  if ids[index] then
+    held_ids[#held_ids + 1] = ids[index]
+    held[#held + 1] = {process, ids[index], false, reports[index]}
+  else
+    refused[#refused + 1] = process
+  end
+end
+for index, facts in ipairs(read_facts(keys, held_ids)) do held[index][3] = facts end
+
+local now, changes = now_ms(), new_changes()
+allow_when_full(memory)
+if #refused > 0 and redis.call('HEXISTS', keys.meta, 'incarnation') == 1 then tally(changes, 'refused', #refused) end
+local back, unparked = settle_jobs(keys, changes, running, worker, held, now)
+local reply = {'idle', -1, {}}
+if claim.limit > 0 then
+  reply = hand_out(keys, changes, claim, now)
+else
+  purge_kept(keys, changes, now, 2 * #held + 1)
+end
+-- What waits again, and the slots that have become free, are for whoever is idle.
+if (back + unparked > 0 or (keys.is_used.limits and #held > 0)) and redis.call('ZCARD', keys.levels) > 0 then
+  wake_workers(keys.idle, keys['wake:'], math.max(back + unparked, 1))
+end
+write_changes(keys, changes, now)
+remember_hand_out(memory, operation, reply, refused)
+table.insert(reply, 1, refused)
+return reply

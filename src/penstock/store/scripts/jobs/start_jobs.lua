@@ -1,0 +1,43 @@
+-- Start up to `limit` jobs for one worker, in the order in which they are due to run.
+--
+-- Jobs that have fallen due join their lines first, so there is no scheduler. The most urgent ones then leave their lines
+-- and become processes in this one step, so a crash before or after it can neither lose a job nor give it to two workers.
+--
+-- KEYS[1] memory     string  last operation of this lane
+-- KEYS[2] meta       hash    settings and counters; its tag names all other keys of the queue
+-- KEYS[3] running    hash    process id -> job, of this worker
+-- ARGV[1] operation  int     number of this operation in its lane
+-- ARGV[2] worker     string
+-- ARGV[3] limit      int     1 to 1000
+-- ARGV[4] wait       int     1: wake this worker when there is work again
+-- ARGV[5] max_held   int     how many jobs of a queue one worker may hold
+--
+-- Every reply goes on with: wait_ms (when to look again; -1: when woken), the schedules that are due.
+-- Returns {'ok', wait_ms, schedules, first_process_id, id, record, 'failures crashes', ...}   the process ids are consecutive
+--         {'empty'}        nothing can be handed out now
+--         {'again'}        there is more to look at; ask again
+--         {'apart'}        what is next must not run beside what the worker holds
+--         {'limited'}      the queue's limit is reached
+--         {'paused'}       the queue hands out nothing until it is resumed
+--         {'not_working'}  the worker has not started work here, or was failed since
+--         {'too_many'}     the worker holds `max_held` jobs already
+--         {'newer', layout}  the queue was written by a newer version
+-- include clock channels memory chunks job_keys records changes lines endings wake limits choose hand_out job_queue
+local memory, keys, running = KEYS[1], keys_beside(KEYS[2]), KEYS[3]
+local operation, worker, limit, wait, max_held = unpack(ARGV)
+local claim = {worker = worker, running = running, limit = tonumber(limit), wait = wait == '1', max_held = tonumber(max_held)}
+
+local done = recall(memory, operation)
+if done then return repeat_hand_out(keys, claim, done) end
+
+guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'types'}, zset = {'levels', 'finished'}, set = {'members', 'idle'}})
+keys.is_used = guard_rare(keys)
+redis.call('HLEN', running)
+local refusal = refuse_kind(keys)
+if refusal then return refusal end
+local now, changes = now_ms(), new_changes()
+allow_when_full(memory)
+local reply = hand_out(keys, changes, claim, now)
+write_changes(keys, changes, now)
+remember_hand_out(memory, operation, reply)
+return reply

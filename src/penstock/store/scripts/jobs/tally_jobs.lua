@@ -1,0 +1,13 @@
+-- Everything that is counted by state and type, tenant or tag, some at a time.
+--
+-- KEYS[1] meta    hash    settings and counters; its tag names all other keys of the queue
+-- ARGV[1] cursor  int     0 at first
+-- ARGV[2] match   string  pattern of the listings wanted, as '?T:*'
+--
+-- Returns {'ok', cursor, listing, count, ...}   as HSCAN: one may come twice
+-- include job_keys
+local keys = keys_beside(KEYS[1])
+local page = redis.call('HSCAN', keys.counts, ARGV[1], 'MATCH', ARGV[2], 'COUNT', 1000)
+local reply = {'ok', page[1]}
+for _, value in ipairs(page[2]) do reply[#reply + 1] = value end
+return reply

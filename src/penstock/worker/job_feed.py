@@ -1,0 +1,198 @@
+"""One queue of jobs, as a worker serves it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from penstock.executors.job_context import JobContext
+from penstock.model.jobs import Report
+from penstock.store.commands import jobs
+from penstock.worker.feed import Feed
+from penstock.worker.handlers import Handler
+from penstock.worker.schedules import fire_schedules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.client._async.client import AsyncPenstock
+    from penstock.client._async.session import AsyncWorkerSession
+    from penstock.client.functions import JobFunction
+    from penstock.executors.assignment import Context
+    from penstock.executors.mixed import MixedExecutor
+    from penstock.model.jobs import JobClaim
+    from penstock.model.queues import Side
+    from penstock.store.keys import QueueKeys
+    from penstock.worker.feed import Crew
+
+log = logging.getLogger("penstock.worker")
+
+_NOTE_EVERY_S = 0.05
+_MAX_CLAIM = 1000
+
+
+class JobFeed(Feed):
+    """As a feed of plain tasks; but outcomes say more, jobs can be cancelled one by one, and what
+    falls due is seen to.
+    """
+
+    def __init__(
+        self,
+        session: AsyncWorkerSession,
+        client: AsyncPenstock,
+        keys: QueueKeys,
+        functions: Mapping[str, JobFunction[..., Any]],
+        backoffs: Mapping[str, Callable[[int], float]],
+        executor: MixedExecutor,
+        crew: Crew,
+    ) -> None:
+        super().__init__(
+            session,
+            client.store,
+            keys,
+            Handler(_run, False),
+            executor,
+            client.settings.max_payload,
+            crew,
+        )
+        self.backoffs = backoffs
+        self._client = client
+        self._functions = functions
+        self._mixed = executor
+        self._alarm: asyncio.TimerHandle | None = None
+        self._noted: dict[JobContext, None] = {}
+        self._note_timer: asyncio.TimerHandle | None = None
+        self._errands: set[asyncio.Task[None]] = set()
+        self.channels = {
+            (keys.wake + self.worker).encode(): self.woken,
+            keys.cancel_job.encode(): self.cancel_job,
+        }
+
+    # From the executor, in whatever thread it runs.
+
+    def noted(self, context: JobContext) -> None:
+        self._tell(lambda: self._note_soon(context))
+
+    # From the worker, on its event loop.
+
+    def cancel_job(self, message: bytes) -> None:
+        """A job is to end; all workers hear of it."""
+        worker, _, process = message.decode().partition(" ")
+        if worker == self.worker:
+            self._cancelled.append(process.encode())
+            self._cancel_process(int(process))
+
+    def cancel(self, message: bytes) -> None:
+        """What was cancelled while the claim that started it was under way."""
+        self._cancel_process(int(message))
+
+    def resubscribed(self) -> None:
+        """Whatever was said before is missed: look for work, and for what was cancelled."""
+        self.look()
+        self._run_errand(self._find_cancelled())
+
+    def close(self) -> None:
+        super().close()
+        for timer in (self._alarm, self._note_timer):
+            if timer is not None:
+                timer.cancel()
+        for errand in self._errands:
+            errand.cancel()
+
+    def _cancel_process(self, process: int) -> None:
+        context = self.held.get(process)
+        if isinstance(context, JobContext) and not context.is_cancel_asked:
+            self._mixed.cancel(context)
+
+    async def _find_cancelled(self) -> None:
+        for process in await self._store.run(jobs.find_cancelled(self.keys, self.worker)):
+            self._cancel_process(process)
+
+    async def _pass_work(self) -> None:
+        await self._store.run(jobs.pass_jobs(self.keys, self.worker))
+
+    async def _report_apart(self, outcomes: list[Context]) -> list[Context]:
+        """Everything can be said together with the next claim; only notes must go before it."""
+        for context in outcomes:
+            if isinstance(context, JobContext) and (context.lines or context.new_progress):
+                await self._note(context)
+        return outcomes
+
+    async def _claim(self, finished: list[Context], limit: int) -> JobClaim:  # type: ignore[override]
+        limit = min(limit, _MAX_CLAIM)
+        if not finished:
+            return await self._store.run_once(
+                lambda o: jobs.start_jobs(self.keys, o, self.worker, limit, wait=True)
+            )
+        reports = [context.to_report() for context in finished if isinstance(context, JobContext)]
+        self.failed += sum(report.outcome in ("failed", "final") for report in reports)
+        return await self._store.run_once(
+            lambda o: jobs.report_jobs(self.keys, o, self.worker, reports, limit, wait=limit > 0)
+        )
+
+    def _contexts(self, claim: JobClaim) -> list[Context]:  # type: ignore[override]
+        return [JobContext(self, job, self._functions[job.type]) for job in claim.jobs]
+
+    async def _begin(self, claim: JobClaim, limit: int) -> None:  # type: ignore[override]
+        await super()._begin(claim, limit)  # type: ignore[arg-type]
+        if claim.schedules:
+            self._run_errand(self._fire(claim.schedules))
+        if not limit:
+            return
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        if claim.wait_ms == 0:
+            self._is_waiting = False
+            self._signal.set()
+        elif claim.wait_ms > 0:
+            self._alarm = self._loop.call_later(claim.wait_ms / 1000, self.woken)
+
+    async def _give_back(self, tokens: list[int], side: Side) -> None:
+        reports = [Report(token, "stopped") for token in tokens]
+        answer = await self._store.run_once(
+            lambda o: jobs.report_jobs(self.keys, o, self.worker, reports)
+        )
+        self._refuse(answer.refused)
+
+    async def _fire(self, names: list[str]) -> None:
+        await fire_schedules(self._client, self.keys, names)
+        self.look()
+
+    def _run_errand(self, errand: Any) -> None:
+        task = asyncio.ensure_future(errand)
+        self._errands.add(task)
+        task.add_done_callback(self._errand_done)
+
+    def _errand_done(self, task: asyncio.Task[None]) -> None:
+        self._errands.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("an errand failed queue=%s error=%r", self.queue, error)
+
+    def _note_soon(self, context: JobContext) -> None:
+        self._noted[context] = None
+        if self._note_timer is None and not self.is_closed:
+            self._note_timer = self._loop.call_later(_NOTE_EVERY_S, self._note_all)
+
+    def _note_all(self) -> None:
+        self._note_timer = None
+        noted, self._noted = self._noted, {}
+        for context in noted:
+            if context.token in self.held:
+                self._run_errand(self._note(context))
+
+    async def _note(self, context: JobContext) -> None:
+        """Write down what a job has said. Only the last progress counts."""
+        lines, context.lines = context.lines, []
+        progress, context.new_progress = context.new_progress, b""
+        if lines or progress:
+            await self._store.run_once(
+                lambda o: jobs.note_job(
+                    self.keys, o, self.worker, context.token, progress, lines[-1000:]
+                )
+            )
+
+
+def _run(task: bytes, context: Any) -> Any:
+    return context.function.run(task, context)
