@@ -44,6 +44,7 @@ def sample_world(store: Store, keys: NamespaceKeys) -> int:
     claim = run(processes.start_tasks(queue, next(operations), "w1", 2))
     store.call(queue.idle, "SADD", queue.idle, "w2")
     run(workers.fail_worker(keys, "w3", 0))
+    run(workers.pause_worker(keys, "w2", is_paused=True))
     return claim.first_process
 
 
@@ -57,6 +58,8 @@ def sample_commands(
     commands: list[Command[Any]] = [
         workers.start_worker(keys, operation, "w4", MINUTE_MS, "{}"),
         workers.keep_worker_alive(keys, "w1", MINUTE_MS, 10),
+        workers.pause_worker(keys, "w1", is_paused=True),
+        workers.list_paused_workers(keys),
         workers.start_work(keys, "w1", "other"),
         workers.stop_work(keys, operation, "w1", QUEUE),
         workers.fail_worker(keys, "w1", MINUTE_MS),

@@ -230,6 +230,18 @@ def list_workers(world: World) -> object:
         return [(found.id == worker.id, found.is_alive) for found in world.ps.workers()]
 
 
+def list_paused_workers(world: World) -> object:
+    world.ps.pause_worker("nightly")
+    world.strike()
+    return world.ps.paused_workers()
+
+
+def pause_worker(world: World) -> object:
+    world.strike()
+    world.ps.pause_worker("nightly")
+    return world.ps.paused_workers()
+
+
 def mend_unique_key(world: World) -> object:
     keys = world.keys.queue("mail")
     world.queue.enqueue_unique(b"a", "kept")

@@ -59,6 +59,7 @@ BOUNDED_BY_KEY = {
     "finish_tasks": {("HVALS", "running")},
     "fail_worker": {("SMEMBERS", "work")},
     "list_work": {("SMEMBERS", "KEYS[1]")},
+    "list_paused_workers": {("SMEMBERS", "KEYS[1]")},
     "inspect_queue": {("HGETALL", "meta"), ("SMEMBERS", "members")},
     "mend_unique_key": {("SMEMBERS", "members"), ("HVALS", "KEYS[index]")},
     "read_queue": {
@@ -137,7 +138,13 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
     "unregister_queue": {"ok": [b"ok"]},
     "list_queues": {"ok": [b"ok", b"0", b"mail"]},
     "start_worker": {"ok": [b"ok"], "exists": [b"exists"]},
-    "keep_worker_alive": {"ok": [b"ok", b"w2"], "lease_lost": [b"lease_lost"]},
+    "keep_worker_alive": {
+        "ok": [b"ok", b"w2"],
+        "paused": [b"paused", b"w2"],
+        "lease_lost": [b"lease_lost"],
+    },
+    "pause_worker": {"ok": [b"ok"]},
+    "list_paused_workers": {"ok": [b"ok", b"w1"]},
     "start_work": {"ok": [b"ok"], "lease_lost": [b"lease_lost"]},
     "stop_work": {"ok": [b"ok"]},
     "fail_worker": {"ok": [b"ok", b"mail"], "absent": [b"absent"]},
@@ -329,7 +336,7 @@ def test_no_script_spells_a_key(path: Path) -> None:
     texts = re.findall(r"'([^']*)'", re.sub(r"keys\['\w+:'\]", "", code))
     spelled = [text for text in texts if ":" in text and not listing.fullmatch(text)]
 
-    assert used <= kinds | {"is_used"}
+    assert used <= kinds | {"is_used", "settings"}
     assert spelled == ([SIMULATED_CLOCK] if path.stem == "simulated_clock" else [])
 
 

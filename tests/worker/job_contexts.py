@@ -129,7 +129,8 @@ def fork(folder: str | Path) -> None:
     if pid == 0:
         signal.pause()
         os._exit(0)
-    Path(folder, "fork").write_text(str(pid))
+    Path(folder, "fork.new").write_text(str(pid))
+    Path(folder, "fork.new").rename(Path(folder, "fork"))
 
 
 def are_dead(pids: list[int]) -> bool:

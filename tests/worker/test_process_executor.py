@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from penstock.codec.failures import RaisedInChild, describe
 from penstock.errors import JobCrashed
-from penstock.executors.failure import RaisedInChild, describe
 from tests.servers import wait_for
 from tests.worker.job_contexts import JOBS, ProcessBench, are_dead, children, spinning
 

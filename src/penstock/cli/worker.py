@@ -32,10 +32,11 @@ def worker() -> None:
     "-q",
     "--queue",
     "queues",
-    metavar="QUEUE",
+    metavar="QUEUE[=WEIGHT]",
     multiple=True,
-    help="Default: all that MODULE handles.",
+    help="Default: all that MODULE handles. With weights, queues share what is started.",
 )
+@click.option("--strict", is_flag=True, help="Serve a queue only while those before it are empty.")
 @click.option(
     "-c",
     "--concurrency",
@@ -76,6 +77,7 @@ def run(
     at: Target,
     module: str,
     queues: tuple[str, ...],
+    strict: bool,
     concurrency: int,
     grace_s: float,
     lease_ms: int,
@@ -86,8 +88,18 @@ def run(
     if heartbeat_ms >= lease_ms:
         raise click.UsageError("--heartbeat-ms must be less than --lease-ms.")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    names, weights = _weighted(queues)
     status = run_worker(
-        at.settings(), module, list(queues), concurrency, grace_s, name, lease_ms, heartbeat_ms
+        at.settings(),
+        module,
+        names,
+        concurrency,
+        grace_s,
+        name,
+        lease_ms,
+        heartbeat_ms,
+        strict,
+        weights,
     )
     raise click.exceptions.Exit(status)
 
@@ -154,6 +166,52 @@ def fail(at: Target, id_: str) -> None:
     else:
         dead = f", {counted(returned.dead, 'task')} failed too often" if returned.dead else ""
         say(f"failed '{id_}'; {counted(returned.returned, 'task')} went back{dead}")
+
+
+@worker.command(epilog=examples("penstock worker pause nightly"))
+@click.argument("name")
+@with_store
+def pause(at: Target, name: str) -> None:
+    """Let workers of a name start nothing more, also those started later under it.
+
+    NAME is what they were started with (--name), or the id of one. What runs goes on.
+    """
+    with at.connected() as client:
+        client.pause_worker(name)
+        paused = client.paused_workers()
+    _say_paused(at, paused)
+
+
+@worker.command(epilog=examples("penstock worker resume nightly"))
+@click.argument("name")
+@with_store
+def resume(at: Target, name: str) -> None:
+    """Let workers of a name go on."""
+    with at.connected() as client:
+        client.resume_worker(name)
+        paused = client.paused_workers()
+    _say_paused(at, paused)
+
+
+def _say_paused(at: Target, paused: list[str]) -> None:
+    if at.is_json:
+        print_json({"paused": paused})
+    else:
+        say(f"paused: {', '.join(paused)}" if paused else "no worker is paused")
+
+
+def _weighted(queues: tuple[str, ...]) -> tuple[list[str], dict[str, int]]:
+    """`mail=3` is queue `mail` with weight 3."""
+    names: list[str] = []
+    weights: dict[str, int] = {}
+    for given in queues:
+        name, sign, weight = given.rpartition("=")
+        if sign and weight.isdigit():
+            weights[name] = int(weight)
+        else:
+            name = given
+        names.append(name)
+    return names, weights
 
 
 def _registered(client: Penstock, id_: str) -> WorkerInfo:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import traceback
 from functools import cached_property, update_wrapper
 from typing import (
     TYPE_CHECKING,
@@ -20,11 +19,13 @@ from typing import (
 
 from penstock.client.current import begin_job
 from penstock.client.default import default_async_client, default_client
-from penstock.codec.values import open_call, pack_call, pack_result
+from penstock.codec.failures import describe
+from penstock.codec.values import open_call, pack_call, pack_data, pack_result
 from penstock.errors import InvalidArgument
 from penstock.model.job_options import JobOptions, JobSettings, make_options
+from penstock.model.jobs import make_progress
 from penstock.model.names import check_name
-from penstock.model.retries import Reject, Retry, RetryRules
+from penstock.model.retries import Retry, RetryRules
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -113,7 +114,7 @@ class JobFunction(Generic[P, R]):
             judgement = judge(error, self.rules)
             if judgement == Judgement():
                 raise
-            return VERDICT + json.dumps([*judgement, *_described(error)]).encode()
+            return VERDICT + json.dumps([*judgement, *describe(error)]).encode()
 
 
 class Sending(Generic[P, R]):
@@ -247,6 +248,11 @@ def job(
     check_name("queue", queue)
 
     def decorate(function: Callable[..., Any]) -> JobFunction[Any, Any]:
+        if process and inspect.iscoroutinefunction(function):
+            raise InvalidArgument(
+                f"{function.__name__!r} is a coroutine function, which runs on the worker's event "
+                "loop; leave out process=True, or make it a plain function"
+            )
         name = function.__name__ if type is None else type
         return JobFunction(function, queue, name, settings, RetryRules(retry_on, dead_on), process)
 
@@ -274,13 +280,6 @@ def judge(error: BaseException, rules: RetryRules) -> Judgement:
     return Judgement()
 
 
-def _described(error: BaseException) -> tuple[str, str, str]:
-    kind = f"{error.__class__.__module__}.{error.__class__.__qualname__}"
-    if isinstance(error, Retry | Reject):
-        return kind, str(error), ""
-    return kind, str(error)[:4096], "".join(traceback.format_exception(error))[-32_000:]
-
-
 class _ChildJob:
     """The context of a job in a child process, as `current()` promises it."""
 
@@ -297,6 +296,8 @@ class _ChildJob:
         return bool(self._context.cancelled)
 
     def progress(self, done: float, total: float = 100, data: Any = None) -> None:
+        pack_data("the data of the progress", data)  # here, where it was said, not in the worker
+        make_progress(done, total)
         self._context.progress([done, total, data])
 
     def log(self, message: object, *values: object) -> None:

@@ -48,6 +48,9 @@ class Heartbeat:
         self._threads: list[threading.Thread] = []
         self.on_lost: Callable[[], None] = lambda: None
         """called from the heartbeat's thread when the store says that the lease is lost"""
+        self.on_paused: Callable[[bool], None] = lambda is_paused: None
+        """called from the heartbeat's thread when the worker is paused or resumed"""
+        self.is_paused = False
         self.recovered = 0
         """how many peers this worker has recovered"""
 
@@ -85,6 +88,9 @@ class Heartbeat:
                     log.warning("heartbeat failed worker=%s error=%s", self._worker, error)
                     continue
                 self._lease.renewed(sent_at)
+                if peers.is_paused != self.is_paused:
+                    self.is_paused = peers.is_paused
+                    self.on_paused(self.is_paused)
                 for peer in peers:
                     self._dead_peers.put(peer)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import struct
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.codec.ids import id_text
 from penstock.errors import ProtocolError
@@ -23,8 +22,20 @@ from penstock.model.jobs import (
 if TYPE_CHECKING:
     from penstock.model.job_options import JobOptions
 
-_HEAD = struct.Struct(">BiHI")
-_SIX = 6
+_PARTS: tuple[tuple[int, int, int | bytes], ...] = (
+    (64, 4, 0),
+    (128, 2, 1),
+    (256, 4, 0),
+    (512, 6, 0),
+    (1024, 1, b""),
+    (2048, 1, b""),
+    (4096, 1, b""),
+    (8192, 1, b""),
+    (16384, 2, b""),
+    (32768, 2, b""),
+)
+"""Flag, bytes of the number or of the length, and the usual value, which is left out."""
+_SIGNED = 64
 _CANCEL_ASKED = 1
 _FLAGS = {"queued": 4, "done": 8, "window": 16, "scheduled": 32}
 _FORGET_WHEN_DONE = 1
@@ -53,41 +64,53 @@ def pack_head(options: JobOptions, words: tuple[str, ...] = ()) -> bytes:
     flags = _FLAGS.get(options.unique_mode, 0)
     flags |= 0 if options.is_kept else _FORGET_WHEN_DONE
     flags |= _AT_MOST_ONCE if options.is_at_most_once else 0
-    parts = [
-        _HEAD.pack(flags, options.priority, options.attempts, options.timeout_ms),
-        options.expires_ms.to_bytes(_SIX),
-    ]
-    for value in (
-        options.type.encode(),
+    values: tuple[int | bytes, ...] = (
+        options.priority,
+        options.attempts,
+        options.timeout_ms,
+        options.expires_ms,
         options.tenant.encode(),
         options.key.encode(),
         options.unique,
         options.backoff.encode(),
-    ):
-        parts += (bytes((len(value),)), value)
-    for values in (options.tags, words):
-        joined = b"\0".join(value.encode() for value in values)
-        parts += (len(joined).to_bytes(2), joined)
-    return b"".join(parts)
+        b"\0".join(tag.encode() for tag in options.tags),
+        b"\0".join(word.encode() for word in words),
+    )
+    parts = []
+    for value, (flag, size, usual) in zip(values, _PARTS, strict=True):
+        if value != usual:
+            flags |= flag
+            parts.append(
+                value.to_bytes(size, signed=flag == _SIGNED)
+                if isinstance(value, int)
+                else len(value).to_bytes(size) + value
+            )
+    kind = options.type.encode()
+    return flags.to_bytes(2) + len(kind).to_bytes(1) + kind + b"".join(parts)
 
 
 @lru_cache(maxsize=4096)
 def open_head(head: bytes) -> Head:
-    flags, priority, attempts, timeout_ms = _HEAD.unpack_from(head)
-    at = _HEAD.size
-    expires_ms = int.from_bytes(head[at : at + _SIX])
-    at += _SIX
-    texts = []
-    for size in (1, 1, 1, 1, 1, 2):
-        length = int.from_bytes(head[at : at + size])
-        texts.append(head[at + size : at + size + length])
-        at += size + length
-    tags = tuple(tag.decode() for tag in texts[5].split(b"\0")) if texts[5] else ()
-    job_type, tenant, key, unique, backoff = (text.decode(errors="replace") for text in texts[:5])
+    flags = int.from_bytes(head[:2])
+    at = 3 + head[2]
+    kind = head[3:at].decode(errors="replace")
+    values: list[Any] = []
+    for flag, size, usual in _PARTS:
+        value: int | bytes = usual
+        if flags & flag:
+            number = int.from_bytes(head[at : at + size], signed=flag == _SIGNED)
+            at += size
+            if isinstance(usual, int):
+                value = number
+            else:
+                value = head[at : at + number]
+                at += number
+        values.append(value.decode(errors="replace") if isinstance(value, bytes) else value)
+    priority, attempts, timeout_ms, expires_ms, tenant, key, unique, backoff, tags, _ = values
     return Head(
         *(flags, priority, attempts, timeout_ms, expires_ms),
-        *(job_type, tenant, key, unique, backoff),
-        tags,
+        *(kind, tenant, key, unique, backoff),
+        tuple(tags.split("\0")) if tags else (),
     )
 
 

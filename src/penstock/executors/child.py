@@ -23,9 +23,9 @@ from queue import SimpleQueue
 from time import process_time
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
+from penstock.codec.failures import describe
 from penstock.errors import HandlerNotFound
 from penstock.executors.channel import Channel
-from penstock.executors.failure import describe
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import signal as signals
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from penstock.client.functions import VERDICT, Judgement, judge
+from penstock.codec.failures import describe, shorten
 from penstock.codec.records import pack_error, pack_progress
 from penstock.codec.values import pack_result
-from penstock.errors import InvalidArgument, JobCancelled, JobTimeout, PenstockError
+from penstock.errors import JobCancelled, JobTimeout, PenstockError
 from penstock.executors.assignment import Context
-from penstock.executors.failure import describe, shorten
-from penstock.model.jobs import JobError, Progress, Report
+from penstock.model.jobs import JobError, Report, make_progress
 from penstock.model.queues import check_payload
 from penstock.model.retries import decode_backoff, delay_ms
 
@@ -45,6 +44,7 @@ class JobContext(Context):
     """What a job is told about itself, and how it says how far it is."""
 
     __slots__ = (
+        "_is_told",
         "attempt",
         "delay_ms",
         "function",
@@ -68,6 +68,7 @@ class JobContext(Context):
         self.type = handed_out.type
         self.attempt = handed_out.failures + handed_out.crashes + 1
         self.timeout_s = handed_out.timeout_ms / 1000
+        self._is_told = False
         self.outcome = "done"
         self.delay_ms = 0
         self.reason = ""
@@ -77,20 +78,17 @@ class JobContext(Context):
 
     def progress(self, done: float, total: float = 100, data: Any = None) -> None:
         """Say how far it is; `data` is anything that can be written as JSON."""
-        try:
-            percent = 100 * done / total
-        except (TypeError, ZeroDivisionError):
-            percent = math.nan
-        if not math.isfinite(percent):
-            raise InvalidArgument(f"progress is {done!r} of {total!r}; give two numbers above 0")
-        self.new_progress = pack_progress(Progress(min(100.0, max(0.0, percent)), data))
-        cast("JobOrigin", self._origin).noted(self)
+        packed = pack_progress(make_progress(done, total, data))
+        if not self._is_told:
+            self.new_progress = packed
+            cast("JobOrigin", self._origin).noted(self)
 
     def log(self, message: object, *values: object) -> None:
         """Add a line to its log. `values` are put into the message as `%` does."""
         text = str(message) % values if values else str(message)
-        self.lines.append(shorten(text, MAX_LINE).encode())
-        cast("JobOrigin", self._origin).noted(self)
+        if not self._is_told:
+            self.lines.append(shorten(text, MAX_LINE).encode())
+            cast("JobOrigin", self._origin).noted(self)
 
     def cancel(self) -> None:
         self.is_cancel_asked = True
@@ -111,30 +109,28 @@ class JobContext(Context):
 
     def stop(self, side: Side = "front") -> None:
         """When the function returns, the job goes back to its place at no cost."""
-        self.outcome = "stopped"
+        if not self._is_told:
+            self.outcome = "stopped"
 
     def returned(self, value: object, began_at: float) -> None:
         self.took_s = perf_counter() - began_at
-        if self.function.in_process and isinstance(value, bytes):
-            if value.startswith(VERDICT):
-                is_final, after_ms, reason, *error = json.loads(value[1:])
-                self._failed(Judgement(is_final, after_ms, reason), JobError(*error))
-                return
-            self.result = value
-        else:
-            try:
-                self.result = pack_result(value)
-                check_payload("result", self.result, self._origin.max_payload)
-            except PenstockError as error:
-                self.raised(error, began_at)
-                return
-        self._origin.done(self)
+        if self.function.in_process and isinstance(value, bytes) and value.startswith(VERDICT):
+            is_final, after_ms, reason, *error = json.loads(value[1:])
+            self._failed(Judgement(is_final, after_ms, reason), JobError(*error))
+            return
+        try:
+            self.result = value if self.function.in_process else pack_result(value)  # type: ignore[assignment]
+            check_payload("result", self.result, self._origin.max_payload)
+        except PenstockError as error:
+            self.raised(error, began_at)
+            return
+        self._tell()
 
     def raised(self, error: BaseException, began_at: float) -> None:
         self.took_s = perf_counter() - began_at
         if isinstance(error, JobCancelled):
             self.outcome = "cancelled"
-            self._origin.done(self)
+            self._tell()
             return
         judgement = judge(error, self.function.rules)
         if isinstance(error, JobTimeout):
@@ -151,6 +147,13 @@ class JobContext(Context):
             JobError("penstock.errors.JobCrashed", f"the process of the job ended by {how}{peak}")
         )
         log.warning("job crashed queue=%s job=%s how=%s", self.queue, self.job, how)
+        self._tell()
+
+    def _tell(self) -> None:
+        """From here on nothing that the function still says counts; a thread that was given up
+        may go on for a while.
+        """
+        self._is_told = True
         self._origin.done(self)
 
     def _failed(self, judgement: Judgement, error: JobError) -> None:
@@ -167,7 +170,7 @@ class JobContext(Context):
             error.type,
             error.message,
         )
-        self._origin.done(self)
+        self._tell()
 
     def _delay_ms(self, judgement: Judgement) -> int:
         if judgement.after_ms is not None:

@@ -11,9 +11,9 @@ from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.codec.failures import Failure, RaisedInChild
 from penstock.errors import JobCancelled, JobCrashed, JobTimeout
 from penstock.executors.child_process import ChildProcess
-from penstock.executors.failure import Failure, RaisedInChild
 from penstock.executors.line import LEASE_POLL_S
 
 if TYPE_CHECKING:

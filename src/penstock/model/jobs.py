@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -110,6 +111,17 @@ class Progress:
     data: Any = None
 
 
+def make_progress(done: float, total: float = 100, data: Any = None) -> Progress:
+    """So much of so much, as a percentage from 0 to 100."""
+    try:
+        percent = 100 * done / total
+    except (TypeError, ZeroDivisionError):
+        percent = math.nan
+    if not math.isfinite(percent):
+        raise InvalidArgument(f"progress is {done!r} of {total!r}; give two numbers above 0")
+    return Progress(min(100.0, max(0.0, percent)), data)
+
+
 @dataclass(frozen=True, slots=True)
 class JobInfo:
     """A job at one instant. Times are seconds since 1970; 0 stands for not yet."""
@@ -153,7 +165,8 @@ class JobInfo:
 
     @property
     def attempts_made(self) -> int:
-        return self.failures + self.crashes
+        """How many were begun, the one that runs and the one that went well included."""
+        return self.failures + self.crashes + (self.state in ("running", "done"))
 
 
 class JobPage(NamedTuple):

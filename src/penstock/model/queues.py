@@ -8,6 +8,8 @@ from typing import Literal, NamedTuple, TypedDict
 from penstock.errors import InvalidArgument, PayloadTooLarge
 
 Side = Literal["front", "back"]
+QueueKind = Literal["tasks", "jobs", "undecided"]
+"""What a queue holds; the first thing that comes in decides."""
 
 MAX_PAYLOAD = 1024 * 1024
 """Bytes a task may have unless the client was told otherwise."""
@@ -135,6 +137,7 @@ class QueueState:
     held: dict[str, int] = field(default_factory=dict)
     """worker -> tasks it holds, for every worker that serves the queue"""
     counters: Counters = Counters()
+    kind: QueueKind = "undecided"
 
     @property
     def running(self) -> int:

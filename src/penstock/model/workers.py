@@ -8,8 +8,12 @@ import platform
 import secrets
 import time
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from penstock.model.names import check_worker_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 LEASE_MS = 3_000
 HEARTBEAT_MS = 1_000
@@ -40,6 +44,20 @@ def new_worker_id(name: str | None = None) -> str:
         )
         name = f"{host[:100]}.{os.getpid()}"
     return f"{check_worker_name(name)[:240]}.{secrets.token_hex(4)}"
+
+
+def worker_name(worker: str) -> str:
+    """How an id begins: what is the same for every start of a worker that was given a name."""
+    return worker.rpartition(".")[0] or worker
+
+
+class Beat(list[str]):
+    """The answer to a heartbeat: the dead peers that are now this worker's to recover."""
+
+    def __init__(self, peers: Iterable[str] = (), is_paused: bool = False) -> None:
+        super().__init__(peers)
+        self.is_paused = is_paused
+        """the worker is to start nothing for now"""
 
 
 def describe_worker(**more: object) -> str:

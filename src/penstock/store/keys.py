@@ -11,13 +11,14 @@ from penstock.model.events import EVENT_KINDS, EventKind
 from penstock.model.names import check_name, key_part
 
 SIMULATED_CLOCK = "penstock:simulated_clock"
-"""string: the simulation's time in ms; never present in production"""
+"""string, one for each namespace: the time in ms of a simulation or a test; never in production"""
 
 
 KEY_TYPES = {
     "queues": "hash",
     "workers": "zset",
     "condemned": "zset",
+    "paused_workers": "set",
     "info": "hash",
     "work": "set",
     "memory": "string",
@@ -127,10 +128,14 @@ class NamespaceKeys:
         """zset: worker -> end of its lease (ms)"""
         self.condemned = f"{self.tag}:condemned"
         """zset: worker -> when the next peer may try to recover it (ms)"""
+        self.paused_workers = f"{self.tag}:paused_workers"
+        """set: names of workers that are to start nothing, also after a restart"""
         self.info = f"{self.tag}:info"
         """hash: worker -> what it said about itself (JSON)"""
         self.pattern = f"{{{key_part(namespace)}[:}}]*"
         """matches every key of the namespace and nothing else"""
+        self.simulated_clock = f"{SIMULATED_CLOCK}:{key_part(namespace)}"
+        """string: what time it is for scripts of the simulated dialect (ms)"""
 
     def work(self, worker: str) -> str:
         """set: queues that this worker serves"""

@@ -111,8 +111,8 @@ def _moves() -> str:
         for new in allowed
     )
     return (
-        f"local MOVES = {{{', '.join(pairs)}}}\n"
-        "local function may_move(old, new) return MOVES[old .. new] ~= nil end\n"
+        f"jobs.MOVES = {{{', '.join(pairs)}}}\n"
+        "function jobs.may_move(old, new) return jobs.MOVES[old .. new] ~= nil end\n"
     )
 
 

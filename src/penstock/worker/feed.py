@@ -85,6 +85,9 @@ class Feed:
         self.max_payload = max_payload
         self.is_closed = False
         self.is_accepting = True
+        self.is_paused = session.heartbeat.is_paused
+        """the worker is to start nothing for now"""
+        self.started = 0
         self.held: dict[int, Context] = {}
         self.finished = self.failed = self.refused = 0
         self._store = store
@@ -231,8 +234,15 @@ class Feed:
         """Tasks held and not done."""
         return max(0, len(self.held) - len(self._outcomes))
 
+    def pause(self, is_paused: bool) -> None:
+        """Start nothing for now, or go on."""
+        self.is_paused = is_paused
+        if is_paused:
+            self._is_woken = True  # so that a wake-up on its way is passed on
+        self.look()
+
     def room(self) -> int:
-        if not self.is_accepting or self.is_closed or not self.lease.is_valid:
+        if not self.is_accepting or self.is_paused or self.is_closed or not self.lease.is_valid:
             return 0
         room = self.executor.slots + self._prefetch.ahead - self.executor.load
         if room <= 0 and self.executor.waiting and not self.held:
@@ -303,6 +313,7 @@ class Feed:
             self.lease.lose()
             self._crew.changed()
         contexts = self._contexts(claim)
+        self.started += len(contexts)
         self.held.update((context.token, context) for context in contexts)
         for message in self._cancelled:
             self.cancel(message)

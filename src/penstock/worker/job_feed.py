@@ -93,6 +93,11 @@ class JobFeed(Feed):
         self._run_errand(self._find_cancelled())
 
     def close(self) -> None:
+        if self.lease.is_lost:
+            # A child process cannot see the lease; its job is somebody else's by now.
+            for context in self.held.values():
+                if isinstance(context, JobContext) and context.function.in_process:
+                    self._mixed.cancel(context)
         super().close()
         for timer in (self._alarm, self._note_timer):
             if timer is not None:

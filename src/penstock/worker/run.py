@@ -32,7 +32,8 @@ def serve(
 
     `handlers` are functions marked with `@penstock.handler` or `@penstock.job`, or a mapping from
     queue to function.
-    Options are those of `Worker`: concurrency, grace_s, name, lease_ms, heartbeat_ms.
+    Options are those of `Worker`: concurrency, grace_s, name, lease_ms, heartbeat_ms, strict,
+    weights.
     """
     chosen = handlers if isinstance(handlers, Mapping) else collect_handlers(handlers)
     run_until_stopped(Worker(client.settings, chosen, **options))
@@ -47,6 +48,8 @@ def run_worker(
     name: str | None,
     lease_ms: int,
     heartbeat_ms: int,
+    strict: bool = False,
+    weights: Mapping[str, int] | None = None,
 ) -> int:
     """Serve queues with the handlers of a module until SIGTERM or SIGINT; the exit status."""
     handlers = choose_handlers(load_handlers(module), queues, module)
@@ -59,6 +62,8 @@ def run_worker(
         lease_ms=lease_ms,
         heartbeat_ms=heartbeat_ms,
         modules=[module],
+        strict=strict,
+        weights=weights,
     )
     run_until_stopped(worker)
     return 0

@@ -26,6 +26,7 @@ from penstock.model.workers import HEARTBEAT_MS, LEASE_MS
 from penstock.worker.feed import Feed
 from penstock.worker.handlers import Handlers, make_handler
 from penstock.worker.job_feed import JobFeed
+from penstock.worker.order import QueueOrder
 from penstock.worker.prefetch import TOO_LONG_S
 from penstock.worker.wakeup import listen
 
@@ -44,7 +45,11 @@ _LEAVE_S = 5.0
 
 
 class Worker:
-    """Serves queues with handlers, up to `concurrency` tasks at a time."""
+    """Serves queues with handlers, up to `concurrency` tasks at a time.
+
+    Queues take turns; with `strict` a queue is served only while those before it are empty, with
+    `weights` each gets its share of what is started.
+    """
 
     def __init__(
         self,
@@ -57,6 +62,8 @@ class Worker:
         lease_ms: int = LEASE_MS,
         heartbeat_ms: int = HEARTBEAT_MS,
         modules: list[str] | None = None,
+        strict: bool = False,
+        weights: Mapping[str, int] | None = None,
     ) -> None:
         if concurrency < 1:
             raise InvalidArgument(f"concurrency is {concurrency}; a worker runs at least 1 task")
@@ -71,6 +78,7 @@ class Worker:
             tasks = {queue: make_handler(given) for queue, given in handlers.items()}
             handlers = Handlers(tasks, {}, {})
         self._handlers = handlers
+        self._order = QueueOrder(handlers.queues, strict, weights or {})
         self._grace_s = grace_s
         self._options: dict[str, Any] = {
             "name": name,
@@ -172,7 +180,11 @@ class Worker:
         def tell() -> None:
             loop.call_soon_threadsafe(self._changed.set)
 
+        def pause(is_paused: bool) -> None:
+            loop.call_soon_threadsafe(self._pause, is_paused)
+
         session.heartbeat.on_lost = tell
+        session.heartbeat.on_paused = pause
         await session.start()
         self._is_registered = True
         tasks: list[asyncio.Task[None]] = []
@@ -273,11 +285,18 @@ class Worker:
                 feed.nudge()
 
     def owed(self, feed: Feed) -> int:
-        return sum(
-            other.claimed_at < feed.claimed_at and other.wants_work and other.room() > 0
+        goes_first = self._order.goes_first
+        waiting = sum(
+            goes_first(other, feed) and other.wants_work and other.room() > 0
             for other in self._feeds
             if other is not feed and other.executor is feed.executor
         )
+        return self._order.owed(waiting, feed)
+
+    def _pause(self, is_paused: bool) -> None:
+        log.info("worker %s id=%s", "paused" if is_paused else "resumed", self.id)
+        for feed in self._feeds:
+            feed.pause(is_paused)
 
     async def _until(self, condition: Callable[[], bool], tasks: list[asyncio.Task[None]]) -> None:
         """Wait for a condition, looked at whenever something changed. A failed task of ours is

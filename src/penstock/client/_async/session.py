@@ -106,7 +106,8 @@ class AsyncWorkerSession:
         try:
             # A worker failed between the two steps above is a member that nobody will ever take off
             # the queue.
-            await self._store.run(workers.keep_worker_alive(self._keys, self.id, self._lease_ms))
+            command = workers.keep_worker_alive(self._keys, self.id, self._lease_ms)
+            self.heartbeat.is_paused = (await self._store.run(command)).is_paused
         except LeaseLost:
             await self._leave(queue, is_lost=True)
             raise

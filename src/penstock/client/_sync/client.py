@@ -18,6 +18,7 @@ from penstock.client._sync.transport import run_blocking, wait_futures
 from penstock.client.results import Results
 from penstock.errors import JobNotFound, QueueNotFound, ResultTimeout
 from penstock.model.names import check_worker_name
+from penstock.model.workers import worker_name
 from penstock.store.commands import queues, workers
 from penstock.store.keys import NamespaceKeys
 
@@ -143,6 +144,22 @@ class Penstock:
             if not page or len(found) >= total:
                 return found
 
+    def pause_worker(self, name: str) -> None:
+        """Let a worker start nothing more; what it runs goes on. `name` is what it was started
+        with, and holds for every later start under it; or the id of one worker.
+        """
+        command = workers.pause_worker(self.keys, _pausable(name), is_paused=True)
+        self.store.run(command)
+
+    def resume_worker(self, name: str) -> None:
+        """Let a worker go on."""
+        command = workers.pause_worker(self.keys, _pausable(name), is_paused=False)
+        self.store.run(command)
+
+    def paused_workers(self) -> list[str]:
+        """The names of workers that are paused."""
+        return self.store.run(workers.list_paused_workers(self.keys))
+
     def work_of(self, worker: str) -> list[str]:
         """The queues that a worker serves."""
         command = workers.list_work(self.keys, check_worker_name(worker))
@@ -180,3 +197,11 @@ class Penstock:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _pausable(name: str) -> str:
+    """Workers are paused by name, as ids change with every start."""
+    check_worker_name(name)
+    begins, _, ends = name.rpartition(".")
+    is_id = len(ends) == 8 and all(c in "0123456789abcdef" for c in ends) and begins
+    return worker_name(name) if is_id else name

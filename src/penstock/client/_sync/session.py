@@ -108,7 +108,8 @@ class WorkerSession:
         try:
             # A worker failed between the two steps above is a member that nobody will ever take off
             # the queue.
-            self._store.run(workers.keep_worker_alive(self._keys, self.id, self._lease_ms))
+            command = workers.keep_worker_alive(self._keys, self.id, self._lease_ms)
+            self.heartbeat.is_paused = (self._store.run(command)).is_paused
         except LeaseLost:
             self._leave(queue, is_lost=True)
             raise

@@ -18,6 +18,7 @@ from penstock.store.script import Script, load
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from penstock.model.queues import QueueKind
     from penstock.store.keys import NamespaceKeys, QueueKeys
 
 JOIN_QUEUE = load("join_queue")
@@ -262,4 +263,12 @@ def _queue_state(queue: str, members: Sequence[str], reply: list[Any]) -> QueueS
         failures=failures,
         held=dict(zip(members, held, strict=True)),
         counters=Counters(**counters),
+        kind=_kind(meta),
     )
+
+
+def _kind(meta: Mapping[str, bytes]) -> QueueKind:
+    """As `scripts/fragments/job_queue.lua` decides it."""
+    if meta.get("kind") == b"jobs":
+        return "jobs"
+    return "tasks" if "enqueued" in meta else "undecided"

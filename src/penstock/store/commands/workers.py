@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import LeaseLost, WorkerExists
-from penstock.model.workers import WorkerInfo
+from penstock.model.workers import Beat, WorkerInfo, worker_name
 from penstock.store.command import Command, Operation, unexpected
 from penstock.store.script import load
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 START_WORKER = load("start_worker")
 KEEP_WORKER_ALIVE = load("keep_worker_alive")
+PAUSE_WORKER = load("pause_worker")
+LIST_PAUSED_WORKERS = load("list_paused_workers")
 START_WORK = load("start_work")
 STOP_WORK = load("stop_work")
 FAIL_WORKER = load("fail_worker")
@@ -46,21 +48,45 @@ def start_worker(
 
 def keep_worker_alive(
     keys: NamespaceKeys, worker: str, lease_ms: int, sweep: int = 0
-) -> Command[list[str]]:
+) -> Command[Beat]:
     """Renew a lease; the answer lists up to `sweep` dead peers that are now the caller's to
     recover.
     """
 
-    def decode(reply: list[Any]) -> list[str]:
-        if reply[0] == b"ok":
-            return [peer.decode() for peer in reply[1:]]
+    def decode(reply: list[Any]) -> Beat:
+        if reply[0] in (b"ok", b"paused"):
+            return Beat((peer.decode() for peer in reply[1:]), reply[0] == b"paused")
         if reply[0] == b"lease_lost":
             raise lease_lost(worker)
         raise unexpected(KEEP_WORKER_ALIVE, reply)
 
     return Command(
-        KEEP_WORKER_ALIVE, (keys.workers, keys.condemned), (worker, lease_ms, sweep), decode
+        KEEP_WORKER_ALIVE,
+        (keys.workers, keys.condemned, keys.paused_workers),
+        (worker, lease_ms, sweep, worker_name(worker)),
+        decode,
     )
+
+
+def pause_worker(keys: NamespaceKeys, name: str, is_paused: bool) -> Command[None]:
+    """Let workers of this name start nothing, or go on."""
+
+    def decode(reply: list[Any]) -> None:
+        if reply[0] != b"ok":
+            raise unexpected(PAUSE_WORKER, reply)
+
+    return Command(PAUSE_WORKER, (keys.paused_workers,), (name, int(is_paused)), decode)
+
+
+def list_paused_workers(keys: NamespaceKeys) -> Command[list[str]]:
+    """The names of workers that are to start nothing."""
+
+    def decode(reply: list[Any]) -> list[str]:
+        if reply[0] == b"ok":
+            return sorted(name.decode() for name in reply[1:])
+        raise unexpected(LIST_PAUSED_WORKERS, reply)
+
+    return Command(LIST_PAUSED_WORKERS, (keys.paused_workers,), (), decode)
 
 
 def start_work(keys: NamespaceKeys, worker: str, queue: str) -> Command[None]:

@@ -1,10 +1,10 @@
 -- Jobs on their way in. They come in groups that share a head: head, delay_ms, run_at, window_ms, count, then count times
 -- id and data.
-local ADMIT_KEYS = {hash = {'meta', 'jobs', 'facts', 'counts', 'unique_jobs', 'progress'},
+jobs.ADMIT_KEYS = {hash = {'meta', 'jobs', 'facts', 'counts', 'unique_jobs', 'progress'},
   zset = {'levels', 'due', 'windows'}, set = {'idle'}}
 
 -- The job that holds a unique key now, if any.
-local function holder_of_key(keys, key, now)
+function jobs.holder_of_key(keys, key, now)
   local id = redis.call('HGET', keys.unique_jobs, key)
   local until_ms = id and redis.call('ZSCORE', keys.windows, key)
   if until_ms and tonumber(until_ms) <= now then return nil end
@@ -12,11 +12,11 @@ local function holder_of_key(keys, key, now)
 end
 
 -- What is asked for, and which of it is there already: `existing` has {position, id, group, data}.
-local function read_groups(keys, index, now)
+function jobs.read_groups(keys, index, now)
   local sending = {groups = {}, existing = {}, added = 0, bytes = 0}
   local claimed, position = {}, 0
   while index <= #ARGV do
-    local head = open_head(ARGV[index])
+    local head = jobs.open_head(ARGV[index])
     local group = {head = head, delay_ms = tonumber(ARGV[index + 1]), run_at = tonumber(ARGV[index + 2]),
       window_ms = tonumber(ARGV[index + 3]), jobs = {}}
     local size, ids = tonumber(ARGV[index + 4]), {}
@@ -24,9 +24,9 @@ local function read_groups(keys, index, now)
     local records = get_fields(keys.jobs, ids)
     for job = 1, size do
       local id, data = ids[job], ARGV[index + 4 + 2 * job]
-      local holder = head.unique ~= '' and (claimed[head.unique] or holder_of_key(keys, head.unique, now))
+      local holder = head.unique ~= '' and (claimed[head.unique] or jobs.holder_of_key(keys, head.unique, now))
       if records[job] then
-        local facts, data_at = facts_of_record(records[job])
+        local facts, data_at = jobs.facts_of_record(records[job])
         local is_same = facts.head.text == head.text and string.sub(records[job], data_at) == data
         sending.taken = sending.taken or id
         if not is_same then sending.conflict = sending.conflict or id end
@@ -47,7 +47,7 @@ local function read_groups(keys, index, now)
   return sending
 end
 
-local function waiting_jobs(keys)
+function jobs.waiting_jobs(keys)
   local waiting = 0
   for _, found in ipairs(redis.call('HMGET', keys.counts, 'rA:', 'sA:', 'bA:')) do
     waiting = waiting + tonumber(found or '0')
@@ -56,12 +56,12 @@ local function waiting_jobs(keys)
 end
 
 -- Why these jobs cannot come in, or nil.
-local function refuse_jobs(keys, sending, origin)
+function jobs.refuse_jobs(keys, sending, origin)
   if sending.taken and origin == 'made' then return {'taken', sending.taken} end
   if sending.conflict then return {'conflict', sending.conflict} end
   local max_length, max_bytes, held = unpack(redis.call('HMGET', keys.meta, 'max_length', 'max_bytes', 'waiting_bytes'))
   if sending.added == 0 or not (max_length or max_bytes) then return nil end
-  local waiting, bytes = waiting_jobs(keys), tonumber(held or '0')
+  local waiting, bytes = jobs.waiting_jobs(keys), tonumber(held or '0')
   if (max_length and waiting + sending.added > tonumber(max_length)) or
       (max_bytes and bytes + sending.bytes > tonumber(max_bytes)) then
     return {'full', waiting, tonumber(max_length or '0'), bytes, tonumber(max_bytes or '0')}
@@ -69,14 +69,14 @@ local function refuse_jobs(keys, sending, origin)
   return nil
 end
 
-local function due_of(group, now)
+function jobs.due_of(group, now)
   return group.run_at > 0 and group.run_at or now + group.delay_ms
 end
 
-local function take_unique_key(keys, head, id, window_ms, now)
+function jobs.take_unique_key(keys, head, id, window_ms, now)
   if head.unique == '' then return end
   redis.call('HSET', keys.unique_jobs, head.unique, id)
-  if has(head.flags, UNIQUE_WINDOW) then
+  if jobs.has(head.flags, jobs.UNIQUE_WINDOW) then
     redis.call('ZADD', keys.windows, whole(now + window_ms), head.unique)
   else
     redis.call('ZREM', keys.windows, head.unique)
@@ -84,79 +84,79 @@ local function take_unique_key(keys, head, id, window_ms, now)
 end
 
 -- Adds the jobs of one group. Returns how many of them are ready.
-local function admit_group(keys, changes, group, number, now)
-  local head, due = group.head, due_of(group, now)
+function jobs.admit_group(keys, changes, group, number, now)
+  local head, due = group.head, jobs.due_of(group, now)
   local is_due = due <= now
   local records, entries, scores = {}, {}, {}
-  local prefix, suffix = struct.pack('>BI6', LAYOUT, now), struct.pack('>Hc0', #head.text, head.text)
+  local prefix, suffix = struct.pack('>BI6', jobs.LAYOUT, now), struct.pack('>Hc0', #head.text, head.text)
   for _, job in ipairs(group.jobs) do
     local id, data = job[1], job[2]
     number = number + 1
-    local facts = new_facts(now, number, head, #data)
+    local facts = jobs.new_facts(now, number, head, #data)
     records[#records + 1] = id
     records[#records + 1] = prefix .. struct.pack('>I6', number) .. suffix .. data
     if is_due then
       entries[#entries + 1] = id
     else
-      facts.state, facts.since = SCHEDULED, due
+      facts.state, facts.since = jobs.SCHEDULED, due
       scores[#scores + 1] = whole(due)
       scores[#scores + 1] = id
-      keep_facts(changes, id, facts)
+      jobs.keep_facts(changes, id, facts)
     end
-    enter_state(changes, facts.state, facts, id)
-    if #head.words > 0 then list_words(changes, facts, id, 'SADD') end
-    tell(keys, changes, 'enqueued', id, facts)
-    take_unique_key(keys, head, id, group.window_ms, now)
+    jobs.enter_state(changes, facts.state, facts, id)
+    if #head.words > 0 then jobs.list_words(changes, facts, id, 'SADD') end
+    jobs.tell(keys, changes, 'enqueued', id, facts)
+    jobs.take_unique_key(keys, head, id, group.window_ms, now)
   end
   call_in_chunks('HSET', keys.jobs, records)
-  if #entries > 0 then join_line(keys, head.line, entries) end
+  if #entries > 0 then jobs.join_line(keys, head.line, entries) end
   call_in_chunks('ZADD', keys.due, scores)
   return #entries
 end
 
 -- A job that waits to be sent once more (debounce) takes on what came last, and waits anew.
-local function debounce_job(keys, changes, id, group, data, now)
-  local text = group and has(group.head.flags, UNIQUE_SCHEDULED) and redis.call('HGET', keys.facts, id)
-  local facts = text and open_facts(text)
-  if not facts or facts.state ~= SCHEDULED or not has(facts.head.flags, UNIQUE_SCHEDULED) then return end
-  leave_state(changes, facts, id)
-  list_words(changes, facts, id, 'SREM')
-  tally(changes, 'waiting_bytes', #data - facts.bytes)
-  facts.head, facts.bytes, facts.updated, facts.since = group.head, #data, now, due_of(group, now)
-  enter_state(changes, SCHEDULED, facts, id)
-  list_words(changes, facts, id, 'SADD')
-  keep_facts(changes, id, facts)
+function jobs.debounce_job(keys, changes, id, group, data, now)
+  local text = group and jobs.has(group.head.flags, jobs.UNIQUE_SCHEDULED) and redis.call('HGET', keys.facts, id)
+  local facts = text and jobs.open_facts(text)
+  if not facts or facts.state ~= jobs.SCHEDULED or not jobs.has(facts.head.flags, jobs.UNIQUE_SCHEDULED) then return end
+  jobs.leave_state(changes, facts, id)
+  jobs.list_words(changes, facts, id, 'SREM')
+  jobs.tally(changes, 'waiting_bytes', #data - facts.bytes)
+  facts.head, facts.bytes, facts.updated, facts.since = group.head, #data, now, jobs.due_of(group, now)
+  jobs.enter_state(changes, jobs.SCHEDULED, facts, id)
+  jobs.list_words(changes, facts, id, 'SADD')
+  jobs.keep_facts(changes, id, facts)
   redis.call('HSET', keys.jobs, id,
-    struct.pack(RECORD, LAYOUT, facts.created, facts.number, #group.head.text, group.head.text) .. data)
+    struct.pack(jobs.RECORD, jobs.LAYOUT, facts.created, facts.number, #group.head.text, group.head.text) .. data)
   redis.call('ZADD', keys.due, whole(facts.since), id)
 end
 
 -- Adds what is new, and wakes whoever is to know. Returns how many jobs wait now.
-local function admit_jobs(keys, sending, now)
-  local changes = new_changes()
+function jobs.admit_jobs(keys, sending, now)
+  local changes = jobs.new_changes()
   local first_due = redis.call('ZRANGE', keys.due, 0, 0, 'WITHSCORES')[2]
-  local number = sending.added > 0 and next_turns(keys, sending.added) or 0
+  local number = sending.added > 0 and jobs.next_turns(keys, sending.added) or 0
   local ready = 0
   for _, group in ipairs(sending.groups) do
-    ready = ready + admit_group(keys, changes, group, number, now)
+    ready = ready + jobs.admit_group(keys, changes, group, number, now)
     number = number + #group.jobs
   end
   for _, found in ipairs(sending.existing) do
-    debounce_job(keys, changes, found[2], found[3], found[4], now)
+    jobs.debounce_job(keys, changes, found[2], found[3], found[4], now)
   end
   -- Windows that are over go a few at a time.
   for _, key in ipairs(redis.call('ZRANGEBYSCORE', keys.windows, '-inf', whole(now), 'LIMIT', 0, 10)) do
     redis.call('HDEL', keys.unique_jobs, key)
     redis.call('ZREM', keys.windows, key)
   end
-  tally(changes, 'sent', sending.added)
-  tally(changes, 'waiting_bytes', sending.bytes)
-  write_changes(keys, changes, now)
+  jobs.tally(changes, 'sent', sending.added)
+  jobs.tally(changes, 'waiting_bytes', sending.bytes)
+  jobs.write_changes(keys, changes, now)
   local next_due = redis.call('ZRANGE', keys.due, 0, 0, 'WITHSCORES')[2]
   if ready > 0 then
     wake_workers(keys.idle, keys['wake:'], ready)
   elseif next_due ~= first_due then
     wake_workers(keys.idle, keys['wake:'], 1) -- somebody has to know when to get up
   end
-  return waiting_jobs(keys)
+  return jobs.waiting_jobs(keys)
 end

@@ -4,19 +4,19 @@
 -- up to 512 ids whose jobs have neighbouring numbers (Redis keeps such a set as 8 bytes per id), and a directory of
 -- the pages that are not empty. So any page is found at once, however many jobs there are. What runs is not listed
 -- that way: the workers' own keys have it.
-local PAGE = 512
+jobs.PAGE = 512
 
-local function new_changes()
+function jobs.new_changes()
   return {heads = {}, words = {}, facts = {}, dropped_facts = {}, dropped_jobs = {}, meta = {}, finished = {}, buried = {},
     events = {}, notices = {}}
 end
 
-local function tally(changes, field, by)
+function jobs.tally(changes, field, by)
   changes.meta[field] = (changes.meta[field] or 0) + by
 end
 
-local function add_to_page(pages, number, id)
-  local page = math.floor(number / PAGE)
+function jobs.add_to_page(pages, number, id)
+  local page = math.floor(number / jobs.PAGE)
   local ids = pages[page]
   if not ids then
     ids = {}
@@ -26,7 +26,7 @@ local function add_to_page(pages, number, id)
 end
 
 -- Puts a job on the lists of a state, or takes it off. Jobs with the same head are on the same lists.
-local function list_job(changes, state, facts, id, word, by)
+function jobs.list_job(changes, state, facts, id, word, by)
   local states = changes.heads[facts.head]
   if not states then
     states = {}
@@ -38,49 +38,48 @@ local function list_job(changes, state, facts, id, word, by)
     states[state] = change
   end
   change.count = change.count + by
-  if state ~= RUNNING then add_to_page(change[word], facts.number, id) end
+  if state ~= jobs.RUNNING then jobs.add_to_page(change[word], facts.number, id) end
 end
 
-local function enter_state(changes, state, facts, id) list_job(changes, state, facts, id, 'SADD', 1) end
-local function leave_state(changes, facts, id) list_job(changes, facts.state, facts, id, 'SREM', -1) end
+function jobs.enter_state(changes, state, facts, id) jobs.list_job(changes, state, facts, id, 'SADD', 1) end
+function jobs.leave_state(changes, facts, id) jobs.list_job(changes, facts.state, facts, id, 'SREM', -1) end
 
-local function list_words(changes, facts, id, word)
+function jobs.list_words(changes, facts, id, word)
   for _, text in ipairs(facts.head.words) do
     local change = changes.words[text]
     if not change then
       change = {SADD = {}, SREM = {}}
       changes.words[text] = change
     end
-    add_to_page(change[word], facts.number, id)
+    jobs.add_to_page(change[word], facts.number, id)
   end
 end
 
-local function keep_facts(changes, id, facts)
+function jobs.keep_facts(changes, id, facts)
   local kept = changes.facts
   local size = #kept
   kept[size + 1] = id
-  kept[size + 2] = pack_facts(facts)
+  kept[size + 2] = jobs.pack_facts(facts)
 end
 
 -- A job goes from one state to another: its lists, counts and facts change together.
-local function move_job(changes, id, facts, state, now)
-  leave_state(changes, facts, id)
+function jobs.move_job(changes, id, facts, state, now)
+  jobs.leave_state(changes, facts, id)
   facts.state, facts.updated = state, now
-  enter_state(changes, state, facts, id)
+  jobs.enter_state(changes, state, facts, id)
 end
 
 -- Whoever listens to the queue hears of every event; a listener is rare, so the words are only put together for one.
-local is_heard
-local function tell(keys, changes, kind, id, facts, detail)
-  if is_heard == nil then is_heard = has_subscribers(keys.events) end
-  if not is_heard then return end
+function jobs.tell(keys, changes, kind, id, facts, detail)
+  if jobs.is_heard == nil then jobs.is_heard = has_subscribers(keys.events) end
+  if not jobs.is_heard then return end
   local events = changes.events
   local attempt, head, worker = facts.failures + facts.crashes, facts.head, facts.worker
   events[#events + 1] = {struct.pack('>Bc0Bc0', #kind, kind, #id, id),
     struct.pack('>HBc0Bc0', attempt, #head.type, head.type, #worker, worker) .. (detail or '')}
 end
 
-local function publish_events(keys, changes, now)
+function jobs.publish_events(keys, changes, now)
   for _, event in ipairs(changes.events) do
     publish(keys.events, event[1] .. struct.pack('>I6', now) .. event[2])
   end
@@ -90,7 +89,7 @@ local function publish_events(keys, changes, now)
   end
 end
 
-local function write_pages(keys, listing, change)
+function jobs.write_pages(keys, listing, change)
   local pages = keys['pages:'] .. listing
   for number, ids in pairs(change.SREM) do
     local page = keys['page:'] .. whole(number) .. ':' .. listing
@@ -103,7 +102,7 @@ local function write_pages(keys, listing, change)
   end
 end
 
-local function write_lists(keys, changes)
+function jobs.write_lists(keys, changes)
   for head, states in pairs(changes.heads) do
     for state, change in pairs(states) do
       for _, dimension in ipairs(head.dimensions) do
@@ -111,23 +110,23 @@ local function write_lists(keys, changes)
         if change.count ~= 0 and redis.call('HINCRBY', keys.counts, listing, change.count) == 0 then
           redis.call('HDEL', keys.counts, listing)
         end
-        write_pages(keys, listing, change)
+        jobs.write_pages(keys, listing, change)
       end
     end
   end
-  for word, change in pairs(changes.words) do write_pages(keys, '*W:' .. word, change) end
+  for word, change in pairs(changes.words) do jobs.write_pages(keys, '*W:' .. word, change) end
 end
 
-local function write_changes(keys, changes, now)
+function jobs.write_changes(keys, changes, now)
   call_in_chunks('HSET', keys.facts, changes.facts)
   call_in_chunks('HDEL', keys.facts, changes.dropped_facts)
   call_in_chunks('HDEL', keys.jobs, changes.dropped_jobs)
   call_in_chunks('ZADD', keys.finished, changes.finished)
   call_in_chunks('ZADD', keys.buried, changes.buried)
-  write_lists(keys, changes)
+  jobs.write_lists(keys, changes)
   for field, by in pairs(changes.meta) do
     if by ~= 0 then redis.call('HINCRBY', keys.meta, field, whole(by)) end
   end
-  publish_events(keys, changes, now)
-  for name, empty in pairs(new_changes()) do changes[name] = empty end
+  jobs.publish_events(keys, changes, now)
+  for name, empty in pairs(jobs.new_changes()) do changes[name] = empty end
 end

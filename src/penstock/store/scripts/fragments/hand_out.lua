@@ -1,13 +1,12 @@
 -- Starting jobs, as both start_jobs and report_jobs do it. A start is remembered by its process ids alone: the jobs
 -- themselves stay until they are finished, so a repeated reply is read from there.
-local PURGED_AT_ONCE = 20
-local SCHEDULES_AT_ONCE = 10
+jobs.SCHEDULES_AT_ONCE = 10
 
 -- Who waits is woken by new jobs, and by the clock when something falls due. Two workers at a time are told when that
 -- is, so that not all of them get up for one job, and one that dies delays nothing.
-local ALARMS = 2
+jobs.ALARMS = 2
 
-local function next_due_at(keys)
+function jobs.next_due_at(keys)
   local first
   for _, kind in ipairs({'due', 'unparks', 'slots'}) do
     local at = redis.call('ZRANGE', keys[kind], 0, 0, 'WITHSCORES')[2]
@@ -17,22 +16,22 @@ local function next_due_at(keys)
 end
 
 -- Milliseconds until this worker is to look again, or -1.
-local function set_alarm(keys, worker, now, token_at)
-  local at = next_due_at(keys)
+function jobs.set_alarm(keys, worker, now, token_at)
+  local at = jobs.next_due_at(keys)
   if token_at and (not at or token_at < at) then at = token_at end
   if not at then return -1 end
   redis.call('ZREMRANGEBYSCORE', keys.alarms, '-inf', whole(now))
   redis.call('ZREM', keys.alarms, worker)
-  if redis.call('ZCOUNT', keys.alarms, '-inf', whole(at)) >= ALARMS then return -1 end
+  if redis.call('ZCOUNT', keys.alarms, '-inf', whole(at)) >= jobs.ALARMS then return -1 end
   redis.call('ZADD', keys.alarms, whole(math.max(at, now + 1)), worker)
   return math.max(at - now, 0)
 end
 
-local function wake_for_types(keys, types)
+function jobs.wake_for_types(keys, types)
   for _, worker in ipairs(redis.call('SRANDMEMBER', keys.idle, 50)) do
     local own = redis.call('HGET', keys.types, worker) or ''
     for type in pairs(types) do
-      if handles(own, type) then
+      if jobs.handles(own, type) then
         redis.call('SREM', keys.idle, worker)
         if publish(keys['wake:'] .. worker, '') > 0 then types[type] = nil end
         break
@@ -41,25 +40,25 @@ local function wake_for_types(keys, types)
   end
 end
 
-local function wait_for_more(keys, claim, now, token_at)
+function jobs.wait_for_more(keys, claim, now, token_at)
   if not claim.wait then return -1 end
   redis.call('SREM', keys.idle, claim.worker)
   redis.call('SADD', keys.idle, claim.worker)
-  return set_alarm(keys, claim.worker, now, token_at)
+  return jobs.set_alarm(keys, claim.worker, now, token_at)
 end
 
-local function start_chosen(keys, changes, claim, taken, now)
+function jobs.start_chosen(keys, changes, claim, taken, now)
   local first = redis.call('HINCRBY', keys.meta, 'process', #taken) - #taken + 1
   local fields, reply, bytes = {}, {}, 0
   for index, item in ipairs(taken) do
     local id, facts, record = unpack(item)
     local process = first + index - 1
-    move_job(changes, id, facts, RUNNING, now)
+    jobs.move_job(changes, id, facts, jobs.RUNNING, now)
     facts.started, facts.process, facts.worker = now, process, claim.worker
-    free_unique(keys, id, facts, UNIQUE_QUEUED)
-    keep_facts(changes, id, facts)
+    jobs.free_unique(keys, id, facts, jobs.UNIQUE_QUEUED)
+    jobs.keep_facts(changes, id, facts)
     if facts.head.key ~= '' then redis.call('HINCRBY', keys.busy, facts.head.key, 1) end
-    tell(keys, changes, 'started', id, facts)
+    jobs.tell(keys, changes, 'started', id, facts)
     bytes = bytes + facts.bytes
     fields[2 * index - 1], fields[2 * index] = whole(process), id
     reply[#reply + 1] = id
@@ -67,47 +66,46 @@ local function start_chosen(keys, changes, claim, taken, now)
     reply[#reply + 1] = whole(facts.failures) .. ' ' .. whole(facts.crashes)
   end
   call_in_chunks('HSET', claim.running, fields)
-  tally(changes, 'started', #taken)
-  tally(changes, 'waiting_bytes', -bytes)
+  jobs.tally(changes, 'started', #taken)
+  jobs.tally(changes, 'waiting_bytes', -bytes)
   return first, reply
 end
 
 -- Returns {word, wait_ms, schedules, first_process, id, record, tries, ...}.
-local function hand_out(keys, changes, claim, now)
-  local room = claim.max_held - redis.call('HLEN', claim.running)
+function jobs.hand_out(keys, changes, claim, now)
+  local room = claim.max_held - claim.held
   if redis.call('SISMEMBER', keys.members, claim.worker) == 0 then return {'not_working', -1, {}} end
-  local is_paused, ageing_ms = unpack(redis.call('HMGET', keys.meta, 'paused', 'ageing_ms'))
-  purge_kept(keys, changes, now, PURGED_AT_ONCE)
+  local is_paused, ageing_ms = keys.settings.paused, keys.settings.ageing_ms
   if is_paused then
-    wait_for_more(keys, claim, now)
+    jobs.wait_for_more(keys, claim, now)
     return {'paused', -1, {}}
   end
   local schedules = keys.is_used.slots and
-    redis.call('ZRANGEBYSCORE', keys.slots, '-inf', whole(now), 'LIMIT', 0, SCHEDULES_AT_ONCE) or {}
+    redis.call('ZRANGEBYSCORE', keys.slots, '-inf', whole(now), 'LIMIT', 0, jobs.SCHEDULES_AT_ONCE) or {}
   if room <= 0 then return {'too_many', -1, schedules} end
-  if promote_due(keys, changes, now) > 0 then write_changes(keys, changes, now) end -- what follows reads what was changed
-  unpark_due(keys, now)
+  if jobs.promote_due(keys, changes, now) > 0 then jobs.write_changes(keys, changes, now) end -- what follows reads what was changed
+  jobs.unpark_due(keys, now)
 
-  local limit = keys.is_used.limits and open_limit(keys, '', now)
-  local wanted = math.min(claim.limit, room, limit and room_in(limit) or NO_LIMIT)
+  local limit = keys.is_used.limits and jobs.open_limit(keys, '', now)
+  local wanted = math.min(claim.limit, room, limit and jobs.room_in(limit) or jobs.NO_LIMIT)
   if wanted < 1 then
-    return {'limited', wait_for_more(keys, claim, now, next_token_at(limit, now)), schedules}
+    return {'limited', jobs.wait_for_more(keys, claim, now, jobs.next_token_at(limit, now)), schedules}
   end
-  local taken, may_be_more, strayed = choose_jobs(keys, changes, claim.worker, wanted, ageing_ms and tonumber(ageing_ms), now)
+  local taken, may_be_more, strayed = jobs.choose_jobs(keys, changes, claim.worker, wanted, ageing_ms and tonumber(ageing_ms), now)
   if limit then limit.used = #taken end
-  save_limits(keys, now)
+  jobs.save_limits(keys, now)
   local first, reply = 0, {}
-  if #taken > 0 then first, reply = start_chosen(keys, changes, claim, taken, now) end
+  if #taken > 0 then first, reply = jobs.start_chosen(keys, changes, claim, taken, now) end
   local wait_ms = -1
-  if next(strayed) then wake_for_types(keys, strayed) end
-  if may_be_more and #taken < claim.limit and not (limit and room_in(limit) < 1) then
+  if next(strayed) then jobs.wake_for_types(keys, strayed) end
+  if may_be_more and #taken < claim.limit and not (limit and jobs.room_in(limit) < 1) then
     -- What is next must not run beside this, or too much had to be put aside: there is more to look at.
     local is_apart = redis.call('HEXISTS', keys.suspects, claim.worker) == 1
     if is_apart then redis.call('SREM', keys.idle, claim.worker) else wait_ms = 0 end
     wake_workers(keys.idle, keys['wake:'], 1)
     if #taken == 0 then return {is_apart and 'apart' or 'again', wait_ms, schedules} end
   elseif #taken < claim.limit then
-    wait_ms = wait_for_more(keys, claim, now, limit and next_token_at(limit, now))
+    wait_ms = jobs.wait_for_more(keys, claim, now, limit and jobs.next_token_at(limit, now))
     if #taken == 0 then return {'empty', wait_ms, schedules} end
   elseif redis.call('ZCARD', keys.levels) > 0 then
     -- Wake-ups are passed on, so that one lost on its way to a dead worker delays nothing for long.
@@ -118,7 +116,12 @@ local function hand_out(keys, changes, claim, now)
   return answer
 end
 
-local function remember_hand_out(memory, operation, reply, refused)
+-- A few finished jobs are purged with every 16th request, or with each that finishes many; more of them than come in.
+function jobs.purge_some(keys, changes, operation, finished, now)
+  if finished > 8 or tonumber(operation) % 16 == 0 then jobs.purge_kept(keys, changes, now, 2 * finished + 40) end
+end
+
+function jobs.remember_hand_out(memory, operation, reply, refused)
   local kept = {reply[1], refused or false}
   if reply[1] == 'ok' then
     kept[3] = reply[4]
@@ -127,7 +130,7 @@ local function remember_hand_out(memory, operation, reply, refused)
   remember(memory, operation, kept)
 end
 
-local function repeat_hand_out(keys, claim, kept)
+function jobs.repeat_hand_out(keys, claim, kept)
   if kept[1] ~= 'ok' then return {kept[1], 1000, {}} end
   local first, fields = tonumber(kept[3]), {}
   for index = 1, kept[4] do fields[index] = whole(first + index - 1) end
@@ -136,7 +139,7 @@ local function repeat_hand_out(keys, claim, kept)
   for index = 1, kept[4] do
     local record = ids[index] and redis.call('HGET', keys.jobs, ids[index])
     if not record then return {'not_working', -1, {}} end
-    local facts = open_facts(redis.call('HGET', keys.facts, ids[index]))
+    local facts = jobs.open_facts(redis.call('HGET', keys.facts, ids[index]))
     reply[#reply + 1] = ids[index]
     reply[#reply + 1] = record
     reply[#reply + 1] = whole(facts.failures) .. ' ' .. whole(facts.crashes)

@@ -2,105 +2,122 @@
 -- has happened since, and exists only once something has: a job that was sent and waits has none, which keeps
 -- a backlog small. Both carry the head, so that nothing but handing out ever reads the data, which may be large.
 --
--- head    flags, priority, attempts, timeout, expiry; type, tenant, limit key, unique key, backoff, tags, words
+-- head    flags, type, and of the rest what differs from the usual, which the flags say: priority, attempts, timeout,
+--         expiry, tenant, limit key, unique key, backoff, tags, words
 -- record  layout, created, number; head; data
 -- facts   layout, state, marks, turn, created, number, failures, crashes, since, updated, started, finished, process,
 --         bytes; worker, reason, head; outcome
 --
 -- `since` is when the job became ready, or is due: what it waits from then on is what the queue is to blame for.
-local LAYOUT = 1
-local HEAD = '>Bi4HI4I6Bc0Bc0Bc0Bc0Bc0Hc0Hc0'
-local RECORD = '>BI6I6Hc0'
-local FACTS = '>Bc1BI6I6I6HBI6I6I6I6I7I4Bc0Bc0Hc0'
+jobs.RECORD = '>BI6I6Hc0'
+jobs.FACTS = '>Bc1BI6I6I6HBI6I6I6I6I7I4Bc0Bc0Hc0'
 
-local SCHEDULED, BLOCKED, READY, RUNNING, DONE, DEAD, CANCELLED = 's', 'b', 'r', 'u', 'd', 'x', 'c'
-local IS_FINAL = {d = true, x = true, c = true}
+jobs.SCHEDULED, jobs.BLOCKED, jobs.READY, jobs.RUNNING, jobs.DONE, jobs.DEAD, jobs.CANCELLED = 's', 'b', 'r', 'u', 'd', 'x', 'c'
+jobs.IS_FINAL = {d = true, x = true, c = true}
 
--- Flags of a head.
-local FORGET_WHEN_DONE, AT_MOST_ONCE = 1, 2
-local UNIQUE_QUEUED, UNIQUE_UNTIL_DONE, UNIQUE_WINDOW, UNIQUE_SCHEDULED = 4, 8, 16, 32
+-- Flags of a head. The higher ones say which of these parts follow the type, in this order.
+jobs.FIRST_PART = 64
+function jobs.open_parts(head, text, at)
+  for _, part in ipairs({{64, 'priority', '>i4'}, {128, 'attempts', '>H'}, {256, 'timeout_ms', '>I4'},
+      {512, 'expires_ms', '>I6'}, {1024, 'tenant', '>Bc0'}, {2048, 'key', '>Bc0'}, {4096, 'unique', '>Bc0'},
+      {8192, 'backoff', '>Bc0'}, {16384, 'tags', '>Hc0'}, {32768, 'words', '>Hc0'}}) do
+    local flag, name, format = unpack(part)
+    if jobs.has(head.flags, flag) then head[name], at = struct.unpack(format, text, at) end
+  end
+end
+
+jobs.FORGET_WHEN_DONE, jobs.AT_MOST_ONCE = 1, 2
+jobs.UNIQUE_QUEUED, jobs.UNIQUE_UNTIL_DONE, jobs.UNIQUE_WINDOW, jobs.UNIQUE_SCHEDULED = 4, 8, 16, 32
 -- Marks of facts.
-local CANCEL_ASKED, HAS_ATTEMPTS, HAS_LOG, HAS_PROGRESS = 1, 2, 4, 8
+jobs.CANCEL_ASKED, jobs.HAS_ATTEMPTS, jobs.HAS_LOG, jobs.HAS_PROGRESS = 1, 2, 4, 8
 
-local function has(bits, flag) return math.floor(bits / flag) % 2 == 1 end
-local function with(bits, flag) return has(bits, flag) and bits or bits + flag end
-local function without(bits, flag) return has(bits, flag) and bits - flag or bits end
+function jobs.has(bits, flag) return math.floor(bits / flag) % 2 == 1 end
+function jobs.with(bits, flag) return jobs.has(bits, flag) and bits or bits + flag end
+function jobs.without(bits, flag) return jobs.has(bits, flag) and bits - flag or bits end
 
-local function split(text)
+function jobs.split(text)
   local words = {}
   for word in string.gmatch(text, '%Z+') do words[#words + 1] = word end
   return words
 end
 
 -- Most jobs of a batch have the same head, so each is taken apart once.
-local heads = {}
-local function open_head(text)
-  local head = heads[text]
+jobs.heads = {}
+function jobs.open_head(text)
+  local head = jobs.heads[text]
   if head then return head end
-  head = {text = text}
-  local tags, words
-  head.flags, head.priority, head.attempts, head.timeout_ms, head.expires_ms, head.type, head.tenant, head.key,
-    head.unique, head.backoff, tags, words = struct.unpack(HEAD, text)
+  local flags, type, at = struct.unpack('>HBc0', text)
+  head = {text = text, flags = flags, type = type, priority = 0, attempts = 1, timeout_ms = 0, expires_ms = 0, tenant = '',
+    key = '', unique = '', backoff = '', tags = '', words = ''}
+  if flags >= jobs.FIRST_PART then jobs.open_parts(head, text, at) end
   head.dimensions = {'A:', 'T:' .. head.type}
   if head.tenant ~= '' then head.dimensions[3] = 'N:' .. head.tenant end
-  for _, tag in ipairs(split(tags)) do head.dimensions[#head.dimensions + 1] = 'G:' .. tag end
-  head.words = split(words)
+  for _, tag in ipairs(jobs.split(head.tags)) do head.dimensions[#head.dimensions + 1] = 'G:' .. tag end
+  head.words = jobs.split(head.words)
   head.line = whole(head.priority) .. ':' .. head.tenant
-  heads[text] = head
+  jobs.heads[text] = head
   return head
 end
 
-local function new_facts(created, number, head, bytes)
-  return {state = READY, marks = 0, turn = number, created = created, number = number, failures = 0, crashes = 0,
+-- The same head with another priority.
+function jobs.reprioritised(head, priority)
+  local type_ends = 3 + #head.type
+  local rest = string.sub(head.text, type_ends + (jobs.has(head.flags, 64) and 5 or 1))
+  return jobs.open_head(struct.pack('>H', jobs.with(head.flags, 64)) .. string.sub(head.text, 3, type_ends) ..
+    struct.pack('>i4', priority) .. rest)
+end
+
+function jobs.new_facts(created, number, head, bytes)
+  return {state = jobs.READY, marks = 0, turn = number, created = created, number = number, failures = 0, crashes = 0,
     since = created, updated = created, started = 0, finished = 0, process = 0, bytes = bytes, worker = '', reason = '',
     head = head, outcome = ''}
 end
 
 -- Facts of a job of which only the record exists, and where its data begins.
-local function facts_of_record(record)
-  local _, created, number, text, data_at = struct.unpack(RECORD, record)
-  return new_facts(created, number, open_head(text), #record - data_at + 1), data_at
+function jobs.facts_of_record(record)
+  local _, created, number, text, data_at = struct.unpack(jobs.RECORD, record)
+  return jobs.new_facts(created, number, jobs.open_head(text), #record - data_at + 1), data_at
 end
 
-local function open_facts(text)
+function jobs.open_facts(text)
   local facts = {}
   local head, at, _
   _, facts.state, facts.marks, facts.turn, facts.created, facts.number, facts.failures, facts.crashes, facts.since,
     facts.updated, facts.started, facts.finished, facts.process, facts.bytes, facts.worker, facts.reason, head, at =
-    struct.unpack(FACTS, text)
-  facts.head = open_head(head)
+    struct.unpack(jobs.FACTS, text)
+  facts.head = jobs.open_head(head)
   facts.outcome = string.sub(text, at)
   return facts
 end
 
-local function pack_facts(facts)
-  return struct.pack(FACTS, LAYOUT, facts.state, facts.marks, facts.turn, facts.created, facts.number, facts.failures,
+function jobs.pack_facts(facts)
+  return struct.pack(jobs.FACTS, jobs.LAYOUT, facts.state, facts.marks, facts.turn, facts.created, facts.number, facts.failures,
     facts.crashes, facts.since, facts.updated, facts.started, facts.finished, facts.process, facts.bytes,
     #facts.worker, facts.worker, #facts.reason, facts.reason, #facts.head.text, facts.head.text) .. facts.outcome
 end
 
 -- An entry of a line is the id, and after it the turn if it is not the one of the first time. An entry whose job is
 -- not ready any more, or has another turn, is dropped when it comes up; taking it out of the middle would take long.
-local function entry_of(id, facts)
+function jobs.entry_of(id, facts)
   if facts.turn == facts.number then return id end
   return id .. '.' .. whole(facts.turn)
 end
 
-local function open_entry(entry)
+function jobs.open_entry(entry)
   local dot = string.find(entry, '.', 1, true)
   if not dot then return entry, nil end
   return string.sub(entry, 1, dot - 1), tonumber(string.sub(entry, dot + 1))
 end
 
 -- The facts of each job, from `facts` or else from its record; false for a job that does not exist.
-local function read_facts(keys, ids)
+function jobs.read_facts(keys, ids)
   local found = get_fields(keys.facts, ids)
   for index = 1, #ids do
     if found[index] then
-      found[index] = open_facts(found[index])
+      found[index] = jobs.open_facts(found[index])
     else
       local record = redis.call('HGET', keys.jobs, ids[index])
-      found[index] = record and facts_of_record(record) or false
+      found[index] = record and jobs.facts_of_record(record) or false
     end
   end
   return found

@@ -1,6 +1,8 @@
--- The clock of the simulation, advanced by its scheduler. Production scripts never contain this.
+-- The clock of simulations and of tests, set by whoever runs them: one for each namespace, so that those on one server
+-- do not disturb each other. Production scripts never contain this.
 local function now_ms()
-  return tonumber(redis.call('GET', 'penstock:simulated_clock') or '0')
+  local namespace = string.match(KEYS[1], '^{([%w_.~%%-]+)')
+  return tonumber(redis.call('GET', 'penstock:simulated_clock' .. ':' .. namespace) or '0')
 end
 
 local function whole(number)

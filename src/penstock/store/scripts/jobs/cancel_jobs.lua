@@ -11,39 +11,39 @@
 -- Returns {'ok', word...}       for each: 'cancelled', 'asked', 'absent', or the code of the state that it is in
 --         {'newer', layout}     the queue was written by a newer version
 -- include clock channels memory chunks job_keys moves records changes lines endings job_queue
-local memory, keys = KEYS[1], keys_beside(KEYS[2])
+local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation = ARGV[1]
 
 local done = recall(memory, operation)
 if done then return done end
 
-guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'unique_jobs', 'progress'},
+jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'unique_jobs', 'progress'},
   zset = {'due', 'finished', 'buried', 'windows'}})
-local refusal = refuse_kind(keys)
-if refusal and refusal[1] == 'newer' then return refusal end
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
 local ids, seen, reply = {}, {}, {'ok'}
 for index = 2, #ARGV do ids[index - 1] = ARGV[index] end
-local all = read_facts(keys, ids)
+local all = jobs.read_facts(keys, ids)
 
-local now, changes = now_ms(), new_changes()
+local now, changes = now_ms(), jobs.new_changes()
 allow_when_full(memory)
 for index, facts in ipairs(all) do
   local id = ids[index]
   if not facts then
     reply[index + 1] = 'absent'
-  elseif seen[id] or not may_move(facts.state, CANCELLED) then
+  elseif seen[id] or not jobs.may_move(facts.state, jobs.CANCELLED) then
     reply[index + 1] = facts.state
-  elseif facts.state == RUNNING then
-    facts.marks = with(facts.marks, CANCEL_ASKED)
-    keep_facts(changes, id, facts)
+  elseif facts.state == jobs.RUNNING then
+    facts.marks = jobs.with(facts.marks, jobs.CANCEL_ASKED)
+    jobs.keep_facts(changes, id, facts)
     publish(keys.cancel_job, facts.worker .. ' ' .. whole(facts.process))
     reply[index + 1] = 'asked'
   else
     redis.call('ZREM', keys.due, id)
-    end_job(keys, changes, id, facts, CANCELLED, '', '', now)
+    jobs.end_job(keys, changes, id, facts, jobs.CANCELLED, '', '', now)
     reply[index + 1] = 'cancelled'
   end
   seen[id] = true
 end
-write_changes(keys, changes, now)
+jobs.write_changes(keys, changes, now)
 return remember(memory, operation, reply)

@@ -14,53 +14,52 @@
 --         {'state', state}      the job is in a state in which this cannot be changed
 --         {'newer', layout}     the queue was written by a newer version
 -- include clock channels memory chunks job_keys moves records changes lines endings wake job_queue
-local memory, keys = KEYS[1], keys_beside(KEYS[2])
+local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation, id, change, value = unpack(ARGV)
 
 local done = recall(memory, operation)
 if done then return done end
 
-guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'unique_jobs'}, zset = {'levels', 'due', 'windows'}, set = {'idle'}})
-local refusal = refuse_kind(keys)
-if refusal and refusal[1] == 'newer' then return refusal end
-local facts = read_facts(keys, {id})[1]
+jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'unique_jobs'}, zset = {'levels', 'due', 'windows'}, set = {'idle'}})
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
+local facts = jobs.read_facts(keys, {id})[1]
 if not facts then return remember(memory, operation, {'absent'}) end
-local now, changes = now_ms(), new_changes()
+local now, changes = now_ms(), jobs.new_changes()
 local due = change == 'delay' and now + tonumber(value) or tonumber(value)
 local state = facts.state
-if change ~= 'priority' then state = due > now and SCHEDULED or READY end
-local is_waiting = facts.state == SCHEDULED or facts.state == READY
-if not is_waiting or not may_move(facts.state, state) then
+if change ~= 'priority' then state = due > now and jobs.SCHEDULED or jobs.READY end
+local is_waiting = facts.state == jobs.SCHEDULED or facts.state == jobs.READY
+if not is_waiting or not jobs.may_move(facts.state, state) then
   return remember(memory, operation, {'state', facts.state})
 end
 
 allow_when_full(memory)
 if change == 'priority' then
-  leave_state(changes, facts, id)
-  local text = facts.head.text
-  facts.head = open_head(string.sub(text, 1, 1) .. struct.pack('>i4', tonumber(value)) .. string.sub(text, 6))
+  jobs.leave_state(changes, facts, id)
+  facts.head = jobs.reprioritised(facts.head, tonumber(value))
   facts.updated = now
-  enter_state(changes, facts.state, facts, id)
+  jobs.enter_state(changes, facts.state, facts, id)
   -- The record is what a worker gets, so it must say the same.
   local record = redis.call('HGET', keys.jobs, id)
-  local _, data_at = facts_of_record(record)
-  redis.call('HSET', keys.jobs, id, struct.pack(RECORD, LAYOUT, facts.created, facts.number, #facts.head.text,
+  local _, data_at = jobs.facts_of_record(record)
+  redis.call('HSET', keys.jobs, id, struct.pack(jobs.RECORD, jobs.LAYOUT, facts.created, facts.number, #facts.head.text,
     facts.head.text) .. string.sub(record, data_at))
 else
-  move_job(changes, id, facts, state, now)
+  jobs.move_job(changes, id, facts, state, now)
   facts.since = math.max(due, 0)
 end
-if state == SCHEDULED then
+if state == jobs.SCHEDULED then
   redis.call('ZADD', keys.due, whole(facts.since), id)
 else
   redis.call('ZREM', keys.due, id)
   if facts.since > now then facts.since = now end
-  free_unique(keys, id, facts, UNIQUE_SCHEDULED)
-  facts.turn = next_turns(keys, 1) + 1
-  if change ~= 'priority' then tell(keys, changes, 'promoted', id, facts) end
+  jobs.free_unique(keys, id, facts, jobs.UNIQUE_SCHEDULED)
+  facts.turn = jobs.next_turns(keys, 1) + 1
+  if change ~= 'priority' then jobs.tell(keys, changes, 'promoted', id, facts) end
 end
-keep_facts(changes, id, facts)
-if state == READY then send_to_lines(keys, {{id, facts}}) end
-write_changes(keys, changes, now)
+jobs.keep_facts(changes, id, facts)
+if state == jobs.READY then jobs.send_to_lines(keys, {{id, facts}}) end
+jobs.write_changes(keys, changes, now)
 wake_workers(keys.idle, keys['wake:'], 1)
 return remember(memory, operation, {'ok', state})

@@ -13,58 +13,58 @@
 --         {'no_queue'}                                  there is no such queue
 --         {'newer', layout}                             the queue was written by a newer version
 -- include clock channels memory chunks job_keys records changes endings job_queue
-local memory, keys = KEYS[1], keys_beside(KEYS[2])
+local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation, limit, last = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 
 local done = recall(memory, operation)
 if done then return done end
 
-guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'unique_jobs', 'progress'},
+jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'unique_jobs', 'progress'},
   zset = {'due', 'finished', 'buried', 'windows', 'levels'}})
 local incarnation = redis.call('HGET', keys.meta, 'incarnation')
 if not incarnation then
   allow_when_full(memory)
   return remember(memory, operation, {'no_queue'})
 end
-local refusal = refuse_kind(keys)
-if refusal and refusal[1] == 'newer' then return refusal end
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
 
-local now, changes, removed = now_ms(), new_changes(), 0
+local now, changes, removed = now_ms(), jobs.new_changes(), 0
 allow_when_full(memory)
-for _, state in ipairs({READY, SCHEDULED, BLOCKED, DONE, DEAD, CANCELLED}) do
+for _, state in ipairs({jobs.READY, jobs.SCHEDULED, jobs.BLOCKED, jobs.DONE, jobs.DEAD, jobs.CANCELLED}) do
   local listing = state .. 'A:'
   for _, page in ipairs(redis.call('ZRANGE', keys['pages:'] .. listing, 0, 1)) do
     if removed < limit then
       local ids = redis.call('SMEMBERS', keys['page:'] .. page .. ':' .. listing)
-      for index, facts in ipairs(read_facts(keys, ids)) do
+      for index, facts in ipairs(jobs.read_facts(keys, ids)) do
         local id = ids[index]
         if facts and removed < limit then
           redis.call('ZREM', keys.due, id)
-          if IS_FINAL[state] then
-            redis.call('ZREM', kept_in(keys, state), id)
-            tally(changes, 'kept_bytes', -kept_bytes(facts))
-            tally(changes, 'removed', 1)
+          if jobs.IS_FINAL[state] then
+            redis.call('ZREM', jobs.kept_in(keys, state), id)
+            jobs.tally(changes, 'kept_bytes', -jobs.kept_bytes(facts))
+            jobs.tally(changes, 'removed', 1)
           else
-            tally(changes, 'waiting_bytes', -facts.bytes)
-            tally(changes, 'discarded', 1)
+            jobs.tally(changes, 'waiting_bytes', -facts.bytes)
+            jobs.tally(changes, 'discarded', 1)
             changes.notices[#changes.notices + 1] = {id, '-n\0'}
           end
-          for _, flag in ipairs({UNIQUE_QUEUED, UNIQUE_UNTIL_DONE, UNIQUE_WINDOW, UNIQUE_SCHEDULED}) do
-            free_unique(keys, id, facts, flag)
+          for _, flag in ipairs({jobs.UNIQUE_QUEUED, jobs.UNIQUE_UNTIL_DONE, jobs.UNIQUE_WINDOW, jobs.UNIQUE_SCHEDULED}) do
+            jobs.free_unique(keys, id, facts, flag)
           end
-          leave_state(changes, facts, id)
-          forget_job(keys, changes, id, facts)
-          tell(keys, changes, 'removed', id, facts)
+          jobs.leave_state(changes, facts, id)
+          jobs.forget_job(keys, changes, id, facts)
+          jobs.tell(keys, changes, 'removed', id, facts)
           removed = removed + 1
         end
       end
     end
   end
 end
-write_changes(keys, changes, now)
+jobs.write_changes(keys, changes, now)
 
 local left = 0
-for _, state in ipairs({READY, SCHEDULED, BLOCKED, DONE, DEAD, CANCELLED}) do
+for _, state in ipairs({jobs.READY, jobs.SCHEDULED, jobs.BLOCKED, jobs.DONE, jobs.DEAD, jobs.CANCELLED}) do
   left = left + tonumber(redis.call('HGET', keys.counts, state .. 'A:') or '0')
 end
 local running = tonumber(redis.call('HGET', keys.counts, 'uA:') or '0')

@@ -8,15 +8,15 @@
 --         {'absent'}            there is no such job
 --         {'newer', layout}     the queue was written by a newer version
 -- include clock chunks job_keys records limits job_queue
-local keys = keys_beside(KEYS[1])
+local keys = jobs.keys_beside(KEYS[1])
 local id, depth = ARGV[1], tonumber(ARGV[2])
 
-local refusal = refuse_kind(keys)
-if refusal and refusal[1] == 'newer' then return refusal end
-local facts = read_facts(keys, {id})[1]
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
+local facts = jobs.read_facts(keys, {id})[1]
 if not facts then return {'absent'} end
 local now, head = now_ms(), facts.head
-local reply = {'ok', whole(now), pack_facts(facts)}
+local reply = {'ok', whole(now), jobs.pack_facts(facts)}
 local function say(name, value)
   reply[#reply + 1] = name
   reply[#reply + 1] = value
@@ -32,7 +32,7 @@ for index = 2, #workers, 2 do
 end
 say('workers', #workers / 2)
 say('handlers', handlers)
-if facts.state == READY then
+if facts.state == jobs.READY then
   local ahead = 0
   for _, priority in ipairs(redis.call('ZRANGEBYSCORE', keys.levels, '-inf', '(' .. whole(head.priority), 'LIMIT', 0, 1000)) do
     for _, tenant in ipairs(redis.call('LRANGE', keys['ring:'] .. priority, 0, 999)) do
@@ -40,18 +40,18 @@ if facts.state == READY then
     end
   end
   say('more_urgent', ahead)
-  local at = redis.call('LPOS', keys['line:'] .. head.line, entry_of(id, facts), 'MAXLEN', depth)
+  local at = redis.call('LPOS', keys['line:'] .. head.line, jobs.entry_of(id, facts), 'MAXLEN', depth)
   say('ahead_in_line', at or -1)
   say('line_length', redis.call('LLEN', keys['line:'] .. head.line))
   say('tenants', redis.call('LLEN', keys['ring:'] .. whole(head.priority)))
   say('share', tonumber(redis.call('HGET', keys.shares, head.tenant) or '1'))
   for _, key in ipairs({'', head.key}) do
-    local limit = (key ~= '' or head.key == '') and open_limit(keys, key, now) or (key == '' and open_limit(keys, '', now))
-    if limit and room_in(limit) < 1 then
+    local limit = (key ~= '' or head.key == '') and jobs.open_limit(keys, key, now) or (key == '' and jobs.open_limit(keys, '', now))
+    if limit and jobs.room_in(limit) < 1 then
       say('limit', key)
       say('limit_slots', limit.slots)
       say('limit_free', limit.slots > 0 and whole(limit.free) or '')
-      say('limit_until', next_token_at(limit, now) and whole(next_token_at(limit, now)) or '')
+      say('limit_until', jobs.next_token_at(limit, now) and whole(jobs.next_token_at(limit, now)) or '')
     end
   end
 end

@@ -4,11 +4,14 @@
 -- KEYS[2] running  hash    process id -> job, of this worker
 --
 -- Returns {'ok', process...}
+--         {'newer', layout}   the queue was written by a newer version
 -- include clock chunks job_keys records
-local keys, running = keys_beside(KEYS[1]), KEYS[2]
+local keys, running = jobs.keys_beside(KEYS[1]), KEYS[2]
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
 local processes = redis.call('HKEYS', running)
 local reply = {'ok'}
 for index, text in ipairs(get_fields(keys.facts, get_fields(running, processes))) do
-  if text and has(open_facts(text).marks, CANCEL_ASKED) then reply[#reply + 1] = processes[index] end
+  if text and jobs.has(jobs.open_facts(text).marks, jobs.CANCEL_ASKED) then reply[#reply + 1] = processes[index] end
 end
 return reply

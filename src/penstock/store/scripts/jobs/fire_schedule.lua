@@ -18,26 +18,26 @@
 --         {'full', waiting, max, bytes, max_bytes}   there is no room for these jobs
 --         {'newer', layout}    the queue was written by a newer version
 -- include clock channels memory queue chunks job_keys records changes lines endings wake job_queue admit
-local memory, keys = KEYS[1], keys_beside(KEYS[2])
+local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation, name, definition, slot, next_slot = unpack(ARGV, 1, 5)
 local FIRST_GROUP = 6
 
 local done = recall(memory, operation)
 if done then return done end
 
-guard(keys, ADMIT_KEYS)
-guard(keys, {hash = {'schedules'}, zset = {'slots'}})
+jobs.guard(keys, jobs.ADMIT_KEYS)
+jobs.guard(keys, {hash = {'schedules'}, zset = {'slots'}})
 local stored = redis.call('ZSCORE', keys.slots, name)
 if not stored or tonumber(stored) ~= tonumber(slot) or redis.call('HGET', keys.schedules, name) ~= definition then
   return remember(memory, operation, {'late'})
 end
 local now = now_ms()
-local sending = read_groups(keys, FIRST_GROUP, now)
-local refusal = refuse_kind(keys) or refuse_jobs(keys, sending, 'made')
+local sending = jobs.read_groups(keys, FIRST_GROUP, now)
+local refusal = jobs.refuse_kind(keys) or jobs.refuse_jobs(keys, sending, 'made')
 if refusal then
   allow_when_full(memory)
   return remember(memory, operation, refusal)
 end
 
 if next_slot == '' then redis.call('ZREM', keys.slots, name) else redis.call('ZADD', keys.slots, next_slot, name) end
-return remember(memory, operation, {'ok', admit_jobs(keys, sending, now)})
+return remember(memory, operation, {'ok', jobs.admit_jobs(keys, sending, now)})

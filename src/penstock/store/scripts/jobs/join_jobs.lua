@@ -8,7 +8,7 @@
 -- ARGV[1] operation    int     number of this operation in its lane
 -- ARGV[2] worker       string
 -- ARGV[3] incarnation  string  made for a queue that does not exist yet, or empty
--- ARGV[4] types        bytes   '*' for all, or the types with a zero byte before, between and after
+-- ARGV[4] types        string  '*' for all, or the types with a zero byte before, between and after
 --
 -- Returns {'ok'}
 --         {'no_queue'}       register the queue, then send again with an incarnation
@@ -16,25 +16,25 @@
 --         {'tasks'}          the queue holds plain tasks
 --         {'newer', layout}  the queue was written by a newer version
 -- include clock memory queue chunks job_keys records job_queue
-local memory, keys = KEYS[1], keys_beside(KEYS[2])
+local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation, worker, incarnation, types = unpack(ARGV)
 
 local done = recall(memory, operation)
 if done then return done end
 
-guard(keys, {hash = {'meta', 'types'}, set = {'members'}})
+jobs.guard(keys, {hash = {'meta', 'types'}, set = {'members'}})
 local known = redis.call('HGET', keys.meta, 'incarnation')
 allow_when_full(memory)
 local refusal = refuse_queue(memory, operation, known, incarnation)
 if refusal then return refusal end
-refusal = refuse_kind(keys)
+refusal = jobs.refuse_kind(keys)
 if refusal then
   allow_when_full(memory)
   return remember(memory, operation, refusal)
 end
 
 if not known then create_queue(keys.meta, incarnation) end
-if redis.call('HEXISTS', keys.meta, 'kind') == 0 then become_job_queue(keys) end
+if redis.call('HEXISTS', keys.meta, 'kind') == 0 then jobs.become_job_queue(keys) end
 redis.call('SADD', keys.members, worker)
 redis.call('HSET', keys.types, worker, types)
 return remember(memory, operation, {'ok'})

@@ -13,33 +13,34 @@
 -- Returns {'ok', returned, dead}     how many jobs wait again, and how many have come to their end
 --         {'newer', layout}          the queue was written by a newer version
 -- include clock channels memory chunks job_keys records changes lines endings wake limits choose settle job_queue
-local memory, keys, running = KEYS[1], keys_beside(KEYS[2]), KEYS[3]
+local memory, keys, running = KEYS[1], jobs.keys_beside(KEYS[2]), KEYS[3]
 local operation, worker, lost = unpack(ARGV)
 
 local done = recall(memory, operation)
 if done then return done end
 
-guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'types'}, zset = {'levels', 'finished'}, set = {'members', 'idle'},
+jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'types'}, zset = {'levels', 'finished'}, set = {'members', 'idle'},
   stream = {'history'}})
-keys.is_used = guard_rare(keys)
-local refusal = redis.call('HEXISTS', keys.meta, 'kind') == 1 and refuse_kind(keys)
+keys.is_used = jobs.guard_rare(keys)
+local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
 local processes = redis.call('HKEYS', running)
 local ids = get_fields(running, processes)
-local all, held = read_facts(keys, ids), {}
+local all, held = jobs.read_facts(keys, ids), {}
 local outcome = lost == '1' and 'lost' or 'stopped'
 for index, facts in ipairs(all) do
   if facts then held[#held + 1] = {processes[index], ids[index], facts, {outcome, 0, 0, 0, '', ''}} end
 end
 
-local now, changes = now_ms(), new_changes()
+local now, changes = now_ms(), jobs.new_changes()
 allow_when_full(memory)
 redis.call('SREM', keys.members, worker)
 redis.call('SREM', keys.idle, worker)
 redis.call('HDEL', keys.types, worker)
 redis.call('ZREM', keys.alarms, worker)
 redis.call('HDEL', keys.suspects, worker)
-local back, unparked = settle_jobs(keys, changes, running, worker, held, now)
+local back, unparked = jobs.settle_jobs(keys, changes, running, worker, held, now)
+jobs.write_changes(keys, changes, now)
 redis.call('DEL', running)
 -- The worker may have been woken for jobs that it never took, or have been the one to get up for what is due.
 wake_workers(keys.idle, keys['wake:'], math.max(back + unparked, 1))

@@ -1,8 +1,14 @@
 -- The jobs that a worker holds.
 --
--- KEYS[1] running  hash  process id -> job, of this worker
+-- KEYS[1] meta     hash    settings and counters; its tag names all other keys of the queue
+-- KEYS[2] running  hash    process id -> job, of this worker
 --
 -- Returns {'ok', process, id, ...}
-local reply = redis.call('HGETALL', KEYS[1])
+--         {'newer', layout}   the queue was written by a newer version
+-- include job_keys
+local keys, running = jobs.keys_beside(KEYS[1]), KEYS[2]
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
+local reply = redis.call('HGETALL', running)
 table.insert(reply, 1, 'ok')
 return reply

@@ -5,8 +5,11 @@
 -- ARGV[2] names...  string  all if none is given; a queue has a thousand at most
 --
 -- Returns {'ok', now, name, definition, slot, ...}   slot: when it is due next, empty if never again
+--         {'newer', layout}                       the queue was written by a newer version
 -- include clock chunks job_keys
-local keys = keys_beside(KEYS[1])
+local keys = jobs.keys_beside(KEYS[1])
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
 local names = {}
 for index = 2, #ARGV do names[index - 1] = ARGV[index] end
 if #names == 0 and ARGV[1] ~= '1' then names = redis.call('HKEYS', keys.schedules) end

@@ -12,34 +12,37 @@
 -- ARGV[5] lines...   bytes   for its log
 --
 -- Returns {'ok'}
---         {'lease_lost'}   the worker does not hold the job any more
+--         {'lease_lost'}      the worker does not hold the job any more
+--         {'newer', layout}   the queue was written by a newer version
 -- include clock channels memory chunks job_keys records changes
-local memory, keys, running = KEYS[1], keys_beside(KEYS[2]), KEYS[3]
+local memory, keys, running = KEYS[1], jobs.keys_beside(KEYS[2]), KEYS[3]
 local operation, process, progress, max_lines = unpack(ARGV, 1, 4)
 
 local done = recall(memory, operation)
 if done then return done end
 
-guard(keys, {hash = {'meta', 'jobs', 'facts', 'progress'}})
+jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'progress'}})
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
 local id = redis.call('HGET', running, process)
-local facts = id and read_facts(keys, {id})[1]
+local facts = id and jobs.read_facts(keys, {id})[1]
 if not facts then return remember(memory, operation, {'lease_lost'}) end
 local log = keys['log:'] .. id
 redis.call('LLEN', log)
 
-local now, changes = now_ms(), new_changes()
+local now, changes = now_ms(), jobs.new_changes()
 local marks = facts.marks
 if progress ~= '' then
   redis.call('HSET', keys.progress, id, progress)
-  marks = with(marks, HAS_PROGRESS)
-  tell(keys, changes, 'progress', id, facts, progress)
+  marks = jobs.with(marks, jobs.HAS_PROGRESS)
+  jobs.tell(keys, changes, 'progress', id, facts, progress)
 end
 if #ARGV > 4 then
   for index = 5, #ARGV do redis.call('RPUSH', log, whole(now) .. ' ' .. ARGV[index]) end
   redis.call('LTRIM', log, -tonumber(max_lines), -1)
-  marks = with(marks, HAS_LOG)
+  marks = jobs.with(marks, jobs.HAS_LOG)
 end
 facts.marks, facts.updated = marks, now
-keep_facts(changes, id, facts)
-write_changes(keys, changes, now)
+jobs.keep_facts(changes, id, facts)
+jobs.write_changes(keys, changes, now)
 return remember(memory, operation, {'ok'})

@@ -4,17 +4,20 @@
 -- the directory is empty.
 --
 -- KEYS[1] meta     hash    settings and counters; its tag names all other keys of the queue
--- ARGV[1] listing  bytes   code of the state, then 'A:' or 'T:type', 'N:tenant', 'G:tag'; or '*W:word'
+-- ARGV[1] listing  string  code of the state, then 'A:' or 'T:type', 'N:tenant', 'G:tag'; or '*W:word'
 -- ARGV[2] after    int     id after which to go on, or empty
 -- ARGV[3] page     int     number of the page that has it, or empty
 -- ARGV[4] limit    int     1 to 1000
 -- ARGV[5] order    string  'oldest' or 'newest' first
 --
 -- Returns {'ok', total, page, id, page, id, ...}   each with the number of its page, which a cursor needs
+--         {'newer', layout}                     the queue was written by a newer version
 -- include job_keys
-local keys = keys_beside(KEYS[1])
+local keys = jobs.keys_beside(KEYS[1])
 local listing, after, from, limit, order = unpack(ARGV)
 limit = tonumber(limit)
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
 local is_newest = order == 'newest'
 
 -- Ids are too long for numbers here; of equal length they compare as text does.

@@ -4,10 +4,13 @@
 -- ARGV[1] worker  string
 --
 -- Returns {'ok'}
+--         {'newer', layout}   the queue was written by a newer version
 -- include channels job_keys wake
-local keys, worker = keys_beside(KEYS[1]), ARGV[1]
+local keys, worker = jobs.keys_beside(KEYS[1]), ARGV[1]
 
-guard(keys, {zset = {'alarms', 'levels', 'due'}, set = {'idle'}})
+jobs.guard(keys, {zset = {'alarms', 'levels', 'due'}, set = {'idle'}})
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
 redis.call('SREM', keys.idle, worker)
 local had_alarm = redis.call('ZREM', keys.alarms, worker) == 1
 if had_alarm or redis.call('ZCARD', keys.levels) > 0 then wake_workers(keys.idle, keys['wake:'], 1) end

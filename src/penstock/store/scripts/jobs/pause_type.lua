@@ -5,12 +5,15 @@
 -- ARGV[2] paused  int     1 or 0
 --
 -- Returns {'ok'}
---         {'no_queue'}   there is no such queue
+--         {'no_queue'}        there is no such queue
+--         {'newer', layout}   the queue was written by a newer version
 -- include channels job_keys wake
-local keys = keys_beside(KEYS[1])
+local keys = jobs.keys_beside(KEYS[1])
 local type, paused = unpack(ARGV)
 
-guard(keys, {set = {'paused_types', 'idle', 'strays'}})
+jobs.guard(keys, {set = {'paused_types', 'idle', 'strays'}})
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
 if redis.call('HEXISTS', keys.meta, 'incarnation') == 0 then return {'no_queue'} end
 if paused == '1' then
   redis.call('SADD', keys.paused_types, type)

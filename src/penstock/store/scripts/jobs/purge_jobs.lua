@@ -10,34 +10,34 @@
 -- Returns {'ok', purged, left}   how many went, and how many finished jobs are left
 --         {'newer', layout}      the queue was written by a newer version
 -- include clock channels memory chunks job_keys records changes endings job_queue
-local memory, keys = KEYS[1], keys_beside(KEYS[2])
+local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation, limit, states, before = unpack(ARGV)
 
 local done = recall(memory, operation)
 if done then return done end
 
-guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'unique_jobs', 'progress'}, zset = {'finished', 'buried'}})
-local refusal = refuse_kind(keys)
-if refusal and refusal[1] == 'newer' then return refusal end
-local now, changes, purged = now_ms(), new_changes(), 0
+jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'unique_jobs', 'progress'}, zset = {'finished', 'buried'}})
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
+local now, changes, purged = now_ms(), jobs.new_changes(), 0
 allow_when_full(memory)
 if states == 'kept' then
-  purged = purge_kept(keys, changes, now, tonumber(limit))
+  purged = jobs.purge_kept(keys, changes, now, tonumber(limit))
 else
   local ids = redis.call('ZRANGEBYSCORE', keys[states], '-inf', before, 'LIMIT', 0, limit)
   local texts = get_fields(keys.facts, ids)
   for index, id in ipairs(ids) do
-    local facts = texts[index] and open_facts(texts[index])
+    local facts = texts[index] and jobs.open_facts(texts[index])
     if facts then
-      tally(changes, 'kept_bytes', -kept_bytes(facts))
-      tally(changes, 'removed', 1)
-      leave_state(changes, facts, id)
-      forget_job(keys, changes, id, facts)
+      jobs.tally(changes, 'kept_bytes', -jobs.kept_bytes(facts))
+      jobs.tally(changes, 'removed', 1)
+      jobs.leave_state(changes, facts, id)
+      jobs.forget_job(keys, changes, id, facts)
     end
   end
   call_in_chunks('ZREM', keys[states], ids)
   purged = #ids
 end
-write_changes(keys, changes, now)
+jobs.write_changes(keys, changes, now)
 local left = redis.call('ZCARD', keys.finished) + redis.call('ZCARD', keys.buried)
 return remember(memory, operation, {'ok', purged, left})

@@ -14,21 +14,21 @@
 --         {'tasks'}            the queue holds plain tasks
 --         {'newer', layout}    the queue was written by a newer version
 -- include clock channels memory queue chunks job_keys records wake job_queue
-local memory, keys = KEYS[1], keys_beside(KEYS[2])
+local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation, incarnation, name, definition, slot = unpack(ARGV)
 
 local done = recall(memory, operation)
 if done then return done end
 
-guard(keys, {hash = {'meta', 'schedules'}, zset = {'slots'}, set = {'idle'}})
+jobs.guard(keys, {hash = {'meta', 'schedules'}, zset = {'slots'}, set = {'idle'}})
 local known = redis.call('HGET', keys.meta, 'incarnation')
 local refusal = refuse_queue(memory, operation, known, incarnation)
 if refusal then return refusal end
-refusal = refuse_kind(keys)
+refusal = jobs.refuse_kind(keys)
 if refusal then return remember(memory, operation, refusal) end
 
 if not known then create_queue(keys.meta, incarnation) end
-if redis.call('HEXISTS', keys.meta, 'kind') == 0 then become_job_queue(keys) end
+if redis.call('HEXISTS', keys.meta, 'kind') == 0 then jobs.become_job_queue(keys) end
 local is_new = redis.call('HSET', keys.schedules, name, definition)
 if slot == '' then redis.call('ZREM', keys.slots, name) else redis.call('ZADD', keys.slots, slot, name) end
 wake_workers(keys.idle, keys['wake:'], 1) -- somebody has to know when to get up

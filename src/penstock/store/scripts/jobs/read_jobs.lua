@@ -8,9 +8,9 @@
 --                                                record is empty if there are facts
 --         {'newer', layout}                      the queue was written by a newer version
 -- include clock chunks job_keys records job_queue
-local keys = keys_beside(KEYS[1])
-local refusal = refuse_kind(keys)
-if refusal and refusal[1] == 'newer' then return refusal end
+local keys = jobs.keys_beside(KEYS[1])
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
 
 local reply = {'ok'}
 for index = 2, #ARGV do
@@ -19,10 +19,10 @@ for index = 2, #ARGV do
   local record = ''
   if ARGV[1] == '1' or facts == '' then record = redis.call('HGET', keys.jobs, id) or '' end
   if ARGV[1] ~= '1' and record ~= '' then
-    local _, data_at = facts_of_record(record)
+    local _, data_at = jobs.facts_of_record(record)
     record = string.sub(record, 1, data_at - 1)
   end
-  local has_progress = facts ~= '' and has(open_facts(facts).marks, HAS_PROGRESS)
+  local has_progress = facts ~= '' and jobs.has(jobs.open_facts(facts).marks, jobs.HAS_PROGRESS)
   reply[#reply + 1] = record
   reply[#reply + 1] = facts
   reply[#reply + 1] = has_progress and redis.call('HGET', keys.progress, id) or ''

@@ -10,48 +10,48 @@
 -- Returns {'ok', word...}       for each: 'removed', 'absent' or the code of the state that it is in
 --         {'newer', layout}     the queue was written by a newer version
 -- include clock channels memory chunks job_keys records changes endings job_queue
-local memory, keys = KEYS[1], keys_beside(KEYS[2])
+local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation = ARGV[1]
 
 local done = recall(memory, operation)
 if done then return done end
 
-guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'unique_jobs', 'progress'},
+jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'unique_jobs', 'progress'},
   zset = {'due', 'finished', 'buried', 'windows'}})
-local refusal = refuse_kind(keys)
-if refusal and refusal[1] == 'newer' then return refusal end
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
 local ids, seen, reply = {}, {}, {'ok'}
 for index = 2, #ARGV do ids[index - 1] = ARGV[index] end
-local all = read_facts(keys, ids)
+local all = jobs.read_facts(keys, ids)
 
-local now, changes = now_ms(), new_changes()
+local now, changes = now_ms(), jobs.new_changes()
 allow_when_full(memory)
 for index, facts in ipairs(all) do
   local id = ids[index]
   if not facts or seen[id] then
     reply[index + 1] = 'absent'
-  elseif facts.state == RUNNING then
+  elseif facts.state == jobs.RUNNING then
     reply[index + 1] = facts.state
   else
-    if IS_FINAL[facts.state] then
-      redis.call('ZREM', kept_in(keys, facts.state), id)
-      tally(changes, 'kept_bytes', -kept_bytes(facts))
+    if jobs.IS_FINAL[facts.state] then
+      redis.call('ZREM', jobs.kept_in(keys, facts.state), id)
+      jobs.tally(changes, 'kept_bytes', -jobs.kept_bytes(facts))
     else
       redis.call('ZREM', keys.due, id)
-      tally(changes, 'waiting_bytes', -facts.bytes)
-      tally(changes, 'discarded', 1)
+      jobs.tally(changes, 'waiting_bytes', -facts.bytes)
+      jobs.tally(changes, 'discarded', 1)
       changes.notices[#changes.notices + 1] = {id, '-n\0'}
     end
-    for _, flag in ipairs({UNIQUE_QUEUED, UNIQUE_UNTIL_DONE, UNIQUE_WINDOW, UNIQUE_SCHEDULED}) do
-      free_unique(keys, id, facts, flag)
+    for _, flag in ipairs({jobs.UNIQUE_QUEUED, jobs.UNIQUE_UNTIL_DONE, jobs.UNIQUE_WINDOW, jobs.UNIQUE_SCHEDULED}) do
+      jobs.free_unique(keys, id, facts, flag)
     end
-    leave_state(changes, facts, id)
-    forget_job(keys, changes, id, facts)
-    if IS_FINAL[facts.state] then tally(changes, 'removed', 1) end
-    tell(keys, changes, 'removed', id, facts)
+    jobs.leave_state(changes, facts, id)
+    jobs.forget_job(keys, changes, id, facts)
+    if jobs.IS_FINAL[facts.state] then jobs.tally(changes, 'removed', 1) end
+    jobs.tell(keys, changes, 'removed', id, facts)
     reply[index + 1] = 'removed'
   end
   seen[id] = true
 end
-write_changes(keys, changes, now)
+jobs.write_changes(keys, changes, now)
 return remember(memory, operation, reply)

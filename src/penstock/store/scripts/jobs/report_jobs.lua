@@ -24,24 +24,25 @@
 --         {refused, 'paused'}       the queue hands out nothing until it is resumed
 --         {refused, 'not_working'}  the worker has not started work here, or was failed since
 --         {refused, 'too_many'}     the worker holds `max_held` jobs already
+--         {refused, 'tasks'}        the queue holds plain tasks
 --         {refused, 'newer', layout}  the queue was written by a newer version
 -- include clock channels memory chunks job_keys records changes lines endings wake limits choose hand_out settle job_queue
-local memory, keys, running = KEYS[1], keys_beside(KEYS[2]), KEYS[3]
+local memory, keys, running = KEYS[1], jobs.keys_beside(KEYS[2]), KEYS[3]
 local operation, worker, limit, wait, max_held = unpack(ARGV, 1, 5)
 local FIRST, EACH = 6, 7
 local claim = {worker = worker, running = running, limit = tonumber(limit), wait = wait == '1', max_held = tonumber(max_held)}
 
 local done = recall(memory, operation)
 if done then
-  local reply = repeat_hand_out(keys, claim, done)
+  local reply = jobs.repeat_hand_out(keys, claim, done)
   table.insert(reply, 1, done[2] or {})
   return reply
 end
 
-guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'types'}, zset = {'levels', 'finished'}, set = {'members', 'idle'}, stream = {'history'}})
-keys.is_used = guard_rare(keys)
-redis.call('HLEN', running)
-local refusal = refuse_kind(keys)
+jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'types'}, zset = {'levels', 'finished'}, set = {'members', 'idle'}, stream = {'history'}})
+keys.is_used = jobs.guard_rare(keys)
+claim.held = redis.call('HLEN', running)
+local refusal = jobs.refuse_kind(keys)
 if refusal then return {{}, unpack(refusal)} end
 
 local processes, reports = {}, {}
@@ -59,23 +60,21 @@ for index, process in ipairs(processes) do
     refused[#refused + 1] = process
   end
 end
-for index, facts in ipairs(read_facts(keys, held_ids)) do held[index][3] = facts end
+for index, facts in ipairs(jobs.read_facts(keys, held_ids)) do held[index][3] = facts end
 
-local now, changes = now_ms(), new_changes()
+local now, changes = now_ms(), jobs.new_changes()
 allow_when_full(memory)
-if #refused > 0 and redis.call('HEXISTS', keys.meta, 'incarnation') == 1 then tally(changes, 'refused', #refused) end
-local back, unparked = settle_jobs(keys, changes, running, worker, held, now)
+if #refused > 0 and keys.settings.incarnation then jobs.tally(changes, 'refused', #refused) end
+local back, unparked = jobs.settle_jobs(keys, changes, running, worker, held, now)
 local reply = {'idle', -1, {}}
-if claim.limit > 0 then
-  reply = hand_out(keys, changes, claim, now)
-else
-  purge_kept(keys, changes, now, 2 * #held + 1)
-end
+claim.held = claim.held - #held
+if claim.limit > 0 then reply = jobs.hand_out(keys, changes, claim, now) end
+jobs.purge_some(keys, changes, operation, #held, now)
 -- What waits again, and the slots that have become free, are for whoever is idle.
 if (back + unparked > 0 or (keys.is_used.limits and #held > 0)) and redis.call('ZCARD', keys.levels) > 0 then
   wake_workers(keys.idle, keys['wake:'], math.max(back + unparked, 1))
 end
-write_changes(keys, changes, now)
-remember_hand_out(memory, operation, reply, refused)
+jobs.write_changes(keys, changes, now)
+jobs.remember_hand_out(memory, operation, reply, refused)
 table.insert(reply, 1, refused)
 return reply

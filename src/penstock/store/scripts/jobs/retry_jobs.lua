@@ -11,59 +11,59 @@
 -- Returns {'ok', word...}       for each: 'retried', 'absent', 'taken' (its unique key), or the code of its state
 --         {'newer', layout}     the queue was written by a newer version
 -- include clock channels memory chunks job_keys moves records changes lines endings wake job_queue admit
-local memory, keys = KEYS[1], keys_beside(KEYS[2])
+local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation = ARGV[1]
 
 local done = recall(memory, operation)
 if done then return done end
 
-guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'unique_jobs'},
+jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'unique_jobs'},
   zset = {'levels', 'finished', 'buried', 'windows'}, set = {'idle'}})
-local refusal = refuse_kind(keys)
-if refusal and refusal[1] == 'newer' then return refusal end
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
 local ids, reply, items = {}, {'ok'}, {}
 for index = 2, #ARGV do ids[index - 1] = ARGV[index] end
-local all = read_facts(keys, ids)
+local all = jobs.read_facts(keys, ids)
 
-local now, changes = now_ms(), new_changes()
+local now, changes = now_ms(), jobs.new_changes()
 local keeps_key = {}
 for index, facts in ipairs(all) do
   local id = ids[index]
   local unique = facts and facts.head.unique or ''
-  local holder = unique ~= '' and (keeps_key[unique] or holder_of_key(keys, unique, now))
+  local holder = unique ~= '' and (keeps_key[unique] or jobs.holder_of_key(keys, unique, now))
   if not facts then
     reply[index + 1] = 'absent'
-  elseif not may_move(facts.state, READY) or not IS_FINAL[facts.state] then
+  elseif not jobs.may_move(facts.state, jobs.READY) or not jobs.IS_FINAL[facts.state] then
     reply[index + 1] = facts.state
   elseif holder and holder ~= id then
     reply[index + 1] = 'taken'
   else
-    redis.call('ZREM', kept_in(keys, facts.state), id)
-    tally(changes, 'kept_bytes', -kept_bytes(facts))
-    tally(changes, 'waiting_bytes', facts.bytes)
-    move_job(changes, id, facts, READY, now)
+    redis.call('ZREM', jobs.kept_in(keys, facts.state), id)
+    jobs.tally(changes, 'kept_bytes', -jobs.kept_bytes(facts))
+    jobs.tally(changes, 'waiting_bytes', facts.bytes)
+    jobs.move_job(changes, id, facts, jobs.READY, now)
     facts.failures, facts.crashes, facts.since = 0, 0, now
     facts.started, facts.finished, facts.process, facts.worker = 0, 0, 0, ''
     facts.reason, facts.outcome = '', ''
     -- A key with a time to live is not taken a second time.
-    if unique ~= '' and not has(facts.head.flags, UNIQUE_WINDOW) and not has(facts.head.flags, UNIQUE_SCHEDULED) then
+    if unique ~= '' and not jobs.has(facts.head.flags, jobs.UNIQUE_WINDOW) and not jobs.has(facts.head.flags, jobs.UNIQUE_SCHEDULED) then
       keeps_key[unique] = id
       redis.call('HSET', keys.unique_jobs, unique, id)
     end
-    tell(keys, changes, 'enqueued', id, facts)
+    jobs.tell(keys, changes, 'enqueued', id, facts)
     items[#items + 1] = {id, facts}
     reply[index + 1] = 'retried'
   end
 end
 if #items > 0 then
-  local turn = next_turns(keys, #items)
+  local turn = jobs.next_turns(keys, #items)
   for index, item in ipairs(items) do
     item[2].turn = turn + index
-    keep_facts(changes, item[1], item[2])
+    jobs.keep_facts(changes, item[1], item[2])
   end
-  send_to_lines(keys, items)
-  tally(changes, 'retried', #items)
+  jobs.send_to_lines(keys, items)
+  jobs.tally(changes, 'retried', #items)
 end
-write_changes(keys, changes, now)
+jobs.write_changes(keys, changes, now)
 wake_workers(keys.idle, keys['wake:'], #items)
 return remember(memory, operation, reply)

@@ -20,20 +20,20 @@
 --         {'tasks'}                            the queue holds plain tasks
 --         {'newer', layout}                    the queue was written by a newer version
 -- include clock channels memory queue chunks job_keys records changes lines endings wake job_queue admit
-local memory, keys = KEYS[1], keys_beside(KEYS[2])
+local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation, incarnation, origin = ARGV[1], ARGV[2], ARGV[3]
 local FIRST_GROUP = 4
 
 local done = recall(memory, operation)
 if done then return done end
 
-guard(keys, ADMIT_KEYS)
+jobs.guard(keys, jobs.ADMIT_KEYS)
 local known = redis.call('HGET', keys.meta, 'incarnation')
 local refusal = refuse_queue(memory, operation, known, incarnation)
 if refusal then return refusal end
 local now = now_ms()
-local sending = read_groups(keys, FIRST_GROUP, now)
-refusal = refuse_kind(keys) or refuse_jobs(keys, sending, origin)
+local sending = jobs.read_groups(keys, FIRST_GROUP, now)
+refusal = jobs.refuse_kind(keys) or jobs.refuse_jobs(keys, sending, origin)
 if refusal then
   -- A no is remembered as well, or a copy of the request that arrives late could still add what was refused.
   allow_when_full(memory)
@@ -41,8 +41,8 @@ if refusal then
 end
 
 if not known then create_queue(keys.meta, incarnation) end
-if redis.call('HEXISTS', keys.meta, 'kind') == 0 then become_job_queue(keys) end
-local reply = {'ok', admit_jobs(keys, sending, now)}
+if redis.call('HEXISTS', keys.meta, 'kind') == 0 then jobs.become_job_queue(keys) end
+local reply = {'ok', jobs.admit_jobs(keys, sending, now)}
 for _, found in ipairs(sending.existing) do
   reply[#reply + 1] = found[1]
   reply[#reply + 1] = found[2]

@@ -4,13 +4,16 @@
 -- ARGV[1] key       string  '' for the whole queue, '*' for every key without a limit of its own
 -- ARGV[2] settings  string  slots, rate, per_ms, burst, with a space between (0: none); empty to lift the limit
 --
--- Returns {'ok', unparked}   how many jobs may start because of it
---         {'no_queue'}       there is no such queue
+-- Returns {'ok', unparked}    how many jobs may start because of it
+--         {'no_queue'}        there is no such queue
+--         {'newer', layout}   the queue was written by a newer version
 -- include clock channels chunks job_keys records changes lines wake limits
-local keys = keys_beside(KEYS[1])
+local keys = jobs.keys_beside(KEYS[1])
 local key, settings = unpack(ARGV)
 
-guard(keys, {hash = {'meta', 'facts', 'limits', 'buckets', 'busy'}, zset = {'levels', 'unparks'}, set = {'idle'}})
+jobs.guard(keys, {hash = {'meta', 'facts', 'limits', 'buckets', 'busy'}, zset = {'levels', 'unparks'}, set = {'idle'}})
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
 if redis.call('HEXISTS', keys.meta, 'incarnation') == 0 then return {'no_queue'} end
 local now = now_ms()
 if settings == '' then
@@ -19,6 +22,6 @@ if settings == '' then
 else
   redis.call('HSET', keys.limits, key, settings)
 end
-local unparked = key ~= '' and key ~= '*' and unpark_key(keys, key, now) or 0
+local unparked = key ~= '' and key ~= '*' and jobs.unpark_key(keys, key, now) or 0
 if unparked > 0 or key == '' or key == '*' then wake_workers(keys.idle, keys['wake:'], math.max(1, unparked)) end
 return {'ok', unparked}

@@ -21,23 +21,25 @@
 --         {'paused'}       the queue hands out nothing until it is resumed
 --         {'not_working'}  the worker has not started work here, or was failed since
 --         {'too_many'}     the worker holds `max_held` jobs already
+--         {'tasks'}        the queue holds plain tasks
 --         {'newer', layout}  the queue was written by a newer version
 -- include clock channels memory chunks job_keys records changes lines endings wake limits choose hand_out job_queue
-local memory, keys, running = KEYS[1], keys_beside(KEYS[2]), KEYS[3]
+local memory, keys, running = KEYS[1], jobs.keys_beside(KEYS[2]), KEYS[3]
 local operation, worker, limit, wait, max_held = unpack(ARGV)
 local claim = {worker = worker, running = running, limit = tonumber(limit), wait = wait == '1', max_held = tonumber(max_held)}
 
 local done = recall(memory, operation)
-if done then return repeat_hand_out(keys, claim, done) end
+if done then return jobs.repeat_hand_out(keys, claim, done) end
 
-guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'types'}, zset = {'levels', 'finished'}, set = {'members', 'idle'}})
-keys.is_used = guard_rare(keys)
-redis.call('HLEN', running)
-local refusal = refuse_kind(keys)
+jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'types'}, zset = {'levels', 'finished'}, set = {'members', 'idle'}})
+keys.is_used = jobs.guard_rare(keys)
+claim.held = redis.call('HLEN', running)
+local refusal = jobs.refuse_kind(keys)
 if refusal then return refusal end
-local now, changes = now_ms(), new_changes()
+local now, changes = now_ms(), jobs.new_changes()
 allow_when_full(memory)
-local reply = hand_out(keys, changes, claim, now)
-write_changes(keys, changes, now)
-remember_hand_out(memory, operation, reply)
+local reply = jobs.hand_out(keys, changes, claim, now)
+jobs.purge_some(keys, changes, operation, 0, now)
+jobs.write_changes(keys, changes, now)
+jobs.remember_hand_out(memory, operation, reply)
 return reply

@@ -1,12 +1,15 @@
 -- Everything that is counted by state and type, tenant or tag, some at a time.
 --
 -- KEYS[1] meta    hash    settings and counters; its tag names all other keys of the queue
--- ARGV[1] cursor  int     0 at first
+-- ARGV[1] cursor  string  0 at first
 -- ARGV[2] match   string  pattern of the listings wanted, as '?T:*'
 --
 -- Returns {'ok', cursor, listing, count, ...}   as HSCAN: one may come twice
+--         {'newer', layout}                  the queue was written by a newer version
 -- include job_keys
-local keys = keys_beside(KEYS[1])
+local keys = jobs.keys_beside(KEYS[1])
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
 local page = redis.call('HSCAN', keys.counts, ARGV[1], 'MATCH', ARGV[2], 'COUNT', 1000)
 local reply = {'ok', page[1]}
 for _, value in ipairs(page[2]) do reply[#reply + 1] = value end

@@ -1,0 +1,50 @@
+"""Which queue of a worker goes first where several have work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.worker.feed import Feed
+
+
+class QueueOrder:
+    """By turns; strictly in the order given; or so that what is started keeps to the weights."""
+
+    def __init__(self, queues: Sequence[str], strict: bool, weights: Mapping[str, int]) -> None:
+        _check(queues, strict, weights)
+        self._strict = strict
+        self._places = {queue: place for place, queue in enumerate(queues)}
+        self._weights = weights
+
+    def goes_first(self, other: Feed, feed: Feed) -> bool:
+        """Whether `other`, if it has work, goes before `feed`."""
+        if self._strict:
+            return self._places[other.queue] < self._places[feed.queue]
+        if self._weights:
+            return self._share(other) < self._share(feed)
+        return other.claimed_at < feed.claimed_at
+
+    def owed(self, waiting: int, feed: Feed) -> int:
+        """How many free slots `feed` leaves to so many others that go first."""
+        # By turns, each gets a slot; otherwise nothing is taken while somebody goes first.
+        return waiting * feed.executor.slots * 1000 if self._strict or self._weights else waiting
+
+    def _share(self, feed: Feed) -> float:
+        return feed.started / self._weights.get(feed.queue, 1)
+
+
+def _check(queues: Sequence[str], strict: bool, weights: Mapping[str, int]) -> None:
+    if strict and weights:
+        raise InvalidArgument("queues are served strictly in order or by weights; give one of them")
+    for queue, weight in weights.items():
+        if queue not in queues:
+            raise InvalidArgument(f"there is a weight for queue {queue!r}, which is not served")
+        if type(weight) is not int or not 1 <= weight <= 1000:
+            raise InvalidArgument(
+                f"the weight of queue {queue!r} is {weight!r}; give a whole number from 1 to 1000"
+            )
