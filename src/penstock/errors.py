@@ -222,7 +222,13 @@ class JobCrashed(PenstockError):
     code = "job_crashed"
 
 
-# Shows and measurements.
+# Tests, shows and measurements.
+
+
+class RunTooLong(PenstockError):
+    """There is always more to run in a test than was expected."""
+
+    code = "run_too_long"
 
 
 class DemoFailed(PenstockError):

@@ -9,10 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 from penstock.cli.program import program
+from tests.contract.job_workers import Hand
 
 if TYPE_CHECKING:
     from click.testing import Result
 
+    import penstock
     from tests.servers import RedisServer
 
 
@@ -45,3 +47,20 @@ class CommandLine:
 @pytest.fixture
 def cli(server: RedisServer, namespace: str) -> CommandLine:
     return CommandLine(server.url, namespace)
+
+
+@pytest.fixture
+def mail(ps: penstock.Penstock) -> penstock.Jobs:
+    """The queue of jobs that most tests use."""
+    return ps.jobs("mail")
+
+
+@pytest.fixture
+def hand(ps: penstock.Penstock) -> Hand:
+    """A worker for jobs of all types, driven by the test."""
+    return Hand(ps)
+
+
+def cells(stdout: str) -> list[list[str]]:
+    """The words of a table, line by line, without the rule below its head."""
+    return [line.split() for line in stdout.splitlines() if line.strip("─ ")]

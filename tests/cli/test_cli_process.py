@@ -114,6 +114,23 @@ def test_ctrl_c_is_status_130_and_quiet(
     assert (stdout, stderr) == (b"", b"")
 
 
+def test_ctrl_c_ends_a_tail_of_jobs_as_quietly(
+    environment: dict[str, str], server: RedisServer, ps: penstock.Penstock, keys: QueueKeys
+) -> None:
+    ps.jobs("mail").add("email")
+    command = [sys.executable, "-m", "penstock", "job", "tail"]
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        wait_for(lambda: server.command("PUBSUB", "NUMSUB", keys.events)[1] == 1)
+
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=20)
+
+    assert process.returncode == 130
+    assert (stdout, stderr) == (b"", b"")
+
+
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_a_reader_that_goes_away_is_no_drama(
     environment: dict[str, str], queue: penstock.Queue, options: list[str]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,11 +11,13 @@ import penstock
 from penstock.client._sync.subscription import Subscription
 from penstock.store.command import Operation
 from penstock.store.keys import NamespaceKeys
+from tests.contract.job_workers import Hand, WorkerThread
 from tests.stored import Stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from penstock.client.functions import JobFunction
     from tests.servers import RedisCluster, RedisServer
 
 _LAST_WORD = b"the last word"
@@ -88,3 +90,36 @@ def listen(ps: penstock.Penstock) -> Iterator[Callable[[str], Ear]]:
     yield begin
     for ear in ears:
         ear.close()
+
+
+@pytest.fixture
+def mail(ps: penstock.Penstock) -> penstock.Jobs:
+    """The queue of jobs that most tests use."""
+    return ps.jobs("mail")
+
+
+@pytest.fixture
+def hand(ps: penstock.Penstock) -> Hand:
+    """A worker for jobs of all types, driven by the test."""
+    return Hand(ps)
+
+
+@pytest.fixture
+def serve(ps: penstock.Penstock) -> Iterator[Callable[..., WorkerThread]]:
+    """Start workers that run job functions; they are stopped when the test ends."""
+    started: list[WorkerThread] = []
+
+    def start(
+        *functions: JobFunction[..., Any],
+        backoffs: dict[str, Callable[[int], float]] | None = None,
+        **options: Any,
+    ) -> WorkerThread:
+        started.append(WorkerThread(ps.settings, functions, backoffs or {}, **options))
+        return started[-1].start()
+
+    yield start
+    for worker in started:
+        worker.stop()
+        worker.stop()
+    for worker in started:
+        worker.join()

@@ -53,6 +53,22 @@ def test_a_bad_name_is_refused(ps: penstock.Penstock, name: str) -> None:
         ps.queue(name)
 
 
+def test_the_first_thing_that_comes_in_decides_what_a_queue_holds(ps: penstock.Penstock) -> None:
+    ps.queue("tasks").enqueue(b"task")
+    ps.jobs("jobs").add("email")
+    ps.schedules("schedules").add("pulse", "email", every=60)
+    ps.queue("paused").pause()
+
+    kinds = {state.name: state.kind for state in ps.inspect()}
+
+    assert kinds == {
+        "tasks": "tasks",
+        "jobs": "jobs",
+        "schedules": "jobs",
+        "paused": "undecided",
+    }
+
+
 def test_each_incarnation_of_a_queue_is_on_the_list_by_itself_and_the_name_is_listed_once(
     ps: penstock.Penstock, names: NamespaceKeys, stored: Stored
 ) -> None:

@@ -2,83 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from penstock.client._async.client import AsyncPenstock
 from penstock.client._async.recovery import fail_worker
-from penstock.client._async.store import AsyncStore
 from penstock.errors import LeaseLost, NotWorking, QueueFull, StoreUnavailable
 from penstock.store.commands import processes, workers
-from penstock.store.script import SIMULATED
-from tests.simulation.world import QUEUES, Violated
+from tests.simulation.engine import HEARTBEAT_MS, LEASE_MS
+from tests.simulation.programs import Sleep
+from tests.simulation.server import QUEUES, Violated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Generator
+    from collections.abc import Coroutine
 
     from penstock.client._async.session import AsyncProcess, AsyncWorkerSession
-    from penstock.client.settings import Settings
-    from penstock.client.template import TaskTemplate
-    from penstock.store.command import Command, Operation
-    from tests.simulation.scheduler import Program, Scheduler
+    from tests.simulation.engine import Engine
+    from tests.simulation.programs import Program
+    from tests.simulation.scheduler import Scheduler
 
-R = TypeVar("R")
-
-LEASE_MS = 3_000
-HEARTBEAT_MS = 1_000
 _SWEEP = 10
-
-
-class Ask:
-    """A request on its way: what a coroutine hands to the scheduler. The answer is the reply."""
-
-    def __init__(self, command: Command[Any]) -> None:
-        self.command = command
-        self.sent = 0
-        """how often it may have reached the server"""
-
-    def __await__(self) -> Generator[Ask, Any, list[Any]]:
-        reply: list[Any] = yield self
-        return reply
-
-
-class Sleep:
-    """Time passes."""
-
-    def __init__(self, ms: float) -> None:
-        self.ms = ms
-
-    def __await__(self) -> Generator[Sleep, Any, None]:
-        yield self
-
-
-class SimulatedStore(AsyncStore):
-    """The real store, lanes and all; only the sending and sending again is the scheduler's."""
-
-    async def _send(self, command: Command[Any], retry_for_s: float | None) -> list[Any]:
-        return await Ask(command)
-
-    async def run_template(
-        self,
-        template: TaskTemplate,
-        task: bytes,
-        build: Callable[[Operation, bytes], Command[R]],
-    ) -> R:
-        """A template only saves packing, and nothing is packed here."""
-        return await self.run_once(lambda operation: build(operation, task))
-
-
-class SilentHeartbeat:
-    """Stands in for the two threads of a session, which are routines of their own here."""
-
-    def start(self) -> None: ...
-
-    def stop(self) -> None: ...
-
-
-def new_client(settings: Settings) -> AsyncPenstock:
-    client = AsyncPenstock(settings)
-    client.store = SimulatedStore(settings.address, dialect=SIMULATED)
-    return client
 
 
 async def produce(scheduler: Scheduler, program: Program) -> None:
@@ -253,7 +194,7 @@ async def _finish_many(
     hands.take(session._processes(queue, claim))
 
 
-async def beat(scheduler: Scheduler, program: Program, session: AsyncWorkerSession) -> None:
+async def beat(scheduler: Engine, program: Program, session: AsyncWorkerSession) -> None:
     """`client/heartbeat.py`: renews the lease, and has dead peers recovered by a second routine."""
     keys = program.client.keys
     client = scheduler.new_client()
@@ -273,7 +214,7 @@ async def beat(scheduler: Scheduler, program: Program, session: AsyncWorkerSessi
             program.spawn(recover(scheduler, peers), "recovery")
 
 
-async def recover(scheduler: Scheduler, peers: list[str]) -> None:
+async def recover(scheduler: Engine, peers: list[str]) -> None:
     client = scheduler.new_client()
     for peer in peers:
         try:

@@ -6,7 +6,6 @@ about how it is done.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from penstock.model.queues import DEFAULT_MAX_FAILURES
@@ -19,10 +18,11 @@ from tests.invariants import (
     tokens_only_grow,
     violations,
 )
-from tests.simulation.reference import Arguments
-from tests.simulation.world import Violated
+from tests.simulation.arguments import Arguments
+from tests.simulation.server import Violated
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Iterable
 
     from penstock.store.command import Command
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class History:
     """Everything that was promised and everything that was seen, since the beginning."""
 
-    def __init__(self, max_failures: int) -> None:
+    def __init__(self, max_failures: int, sometimes: Counter[str]) -> None:
         self._checks = AT_EVERY_INSTANT
         if max_failures == DEFAULT_MAX_FAILURES:
             # Where the limit is lowered in the middle, some tasks are over it for a while.
@@ -47,7 +47,7 @@ class History:
         """tasks that are in a queue now, and where"""
         self.gone: dict[bytes, str] = {}
         """tasks that have left for good -> by which operation"""
-        self.sometimes: Counter[str] = Counter()
+        self.sometimes = sometimes
         self._finishes: list[tuple[str, int]] = []
         self._effects: list[tuple[str, str, int]] = []
 

@@ -7,12 +7,12 @@ simulation, so waking workers means that nobody is idle any more.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from penstock.model.queues import DEFAULT_MAX_FAILURES, Counters
 from penstock.model.snapshot import Registration
-from tests.simulation.world import QUEUES, Violated
+from tests.simulation.arguments import Arguments
+from tests.simulation.server import QUEUES, Violated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,29 +20,11 @@ if TYPE_CHECKING:
     from penstock.model.snapshot import QueueSnapshot, Snapshot
     from penstock.store.command import Command
     from penstock.store.keys import NamespaceKeys
-    from penstock.store.script import Parameter, Script
 
 _SUSPECT = 2
 _READ_ONLY = {"inspect_queue", "page_tasks", "find_processes", "list_work", "list_workers"}
 
 Reply = list[Any]
-
-
-class Arguments(dict[str, Any]):
-    """The keys and arguments of a command, by the names that the script's header gives them."""
-
-    def __init__(self, command: Command[Any]) -> None:
-        super().__init__()
-        keys, arguments = _parameters(command.script)
-        for parameters, values in ((keys, command.keys), (arguments, command.args)):
-            for index, parameter in enumerate(parameters):
-                rest = values[index:]
-                self[parameter.name] = list(rest) if parameter.is_repeated else rest[0]
-
-
-@cache
-def _parameters(script: Script) -> tuple[list[Parameter], list[Parameter]]:
-    return script.keys, script.arguments
 
 
 @dataclass

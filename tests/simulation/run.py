@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.servers import RedisServer
-from tests.simulation.scheduler import Scheduler, describe
-from tests.simulation.world import Scripts, Violated, World
+from tests.simulation.engine import describe
+from tests.simulation.scheduler import Scheduler
+from tests.simulation.server import Scripts, Violated
+from tests.simulation.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -57,7 +59,7 @@ def run_seeds(
         outcome.steps += scheduler.steps
         outcome.tasks += len(scheduler.history.seen)
         outcome.simulated_ms += scheduler.now_ms
-        outcome.sometimes += scheduler.history.sometimes
+        outcome.sometimes += scheduler.sometimes
         if len(outcome.failures) >= stop_at:
             break
     return outcome

@@ -8,10 +8,12 @@ import pytest
 
 from tests.simulation.mutations import MUTATIONS, Mutation
 from tests.simulation.run import private_world, run_seeds
-from tests.simulation.world import Scripts, World
+from tests.simulation.server import Scripts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.simulation.world import World
 
 SEEDS = 200
 BATCHES = 2

@@ -14,11 +14,18 @@ if TYPE_CHECKING:
     from tests.servers import RedisServer
 
 ROOT = Path(__file__).parent.parent.parent
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TESTING = ROOT / "docs" / "testing.md"
+DOCUMENTS = [ROOT / "README.md", *sorted(set((ROOT / "docs").glob("*.md")) - {TESTING})]
+
+
+def examples_in(document: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", document.read_text(), re.S)
+
+
 EXAMPLES = [
     pytest.param(code, id=f"{document.name}-{number}")
     for document in DOCUMENTS
-    for number, code in enumerate(re.findall(r"```python\n(.*?)```", document.read_text(), re.S))
+    for number, code in enumerate(examples_in(document))
 ] + [pytest.param(path.read_text(), id=path.name) for path in (ROOT / "examples").glob("*.py")]
 
 
@@ -39,6 +46,23 @@ def test_an_example_runs_as_it_stands(
     )
 
     assert run.returncode == 0, run.stderr
+
+
+def test_the_examples_of_tests_pass(tmp_path: Path) -> None:
+    for code in examples_in(TESTING):
+        name = code.partition("\n")[0].removeprefix("# ")
+        (tmp_path / name).write_text(code)
+
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+    assert run.returncode == 0, run.stdout
 
 
 @pytest.mark.parametrize("document", sorted(ROOT.glob("*.md")), ids=lambda path: path.name)

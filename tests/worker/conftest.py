@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.client.connect import find_settings
-from penstock.worker.handlers import make_handler
+from penstock.worker.handlers import Handlers, collect_handlers
 from penstock.worker.worker import Worker
 from tests.servers import wait_for
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import penstock
+    from penstock.client.functions import JobFunction
     from penstock.client.settings import Settings
     from tests.servers import RedisServer
 
@@ -25,10 +26,13 @@ class RunningWorker:
     """A worker on an event loop in a thread of its own."""
 
     def __init__(
-        self, settings: Settings, handlers: dict[str, Callable[..., Any]], **options: Any
+        self,
+        settings: Settings,
+        handlers: Handlers | dict[str, Callable[..., Any]],
+        **options: Any,
     ) -> None:
         self._settings = settings
-        self._handlers = {queue: make_handler(function) for queue, function in handlers.items()}
+        self._handlers = handlers
         self._options = options
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run)
@@ -81,7 +85,9 @@ def start_worker(server: RedisServer, namespace: str) -> Iterator[Callable[..., 
     started: list[RunningWorker] = []
 
     def start(
-        handlers: dict[str, Callable[..., Any]], url: str | None = None, **options: Any
+        handlers: Handlers | dict[str, Callable[..., Any]],
+        url: str | None = None,
+        **options: Any,
     ) -> RunningWorker:
         settings = find_settings(url or server.url, namespace)
         worker = RunningWorker(settings, handlers, **options)
@@ -94,6 +100,27 @@ def start_worker(server: RedisServer, namespace: str) -> Iterator[Callable[..., 
         worker.stop()
     for worker in started:
         worker.join()
+
+
+@pytest.fixture
+def serve(start_worker: Callable[..., RunningWorker]) -> Callable[..., RunningWorker]:
+    """Start workers that run job functions; named backoffs can be given."""
+
+    def start(
+        *functions: JobFunction[..., Any],
+        backoffs: dict[str, Callable[[int], float]] | None = None,
+        **options: Any,
+    ) -> RunningWorker:
+        handlers = collect_handlers(functions)._replace(backoffs=backoffs or {})
+        return start_worker(handlers, **options)
+
+    return start
+
+
+@pytest.fixture
+def mail(ps: penstock.Penstock) -> penstock.Jobs:
+    """The queue of jobs that most tests use."""
+    return ps.jobs("mail")
 
 
 class Recorder:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from penstock.cli.options import Target, examples, with_store
-from penstock.cli.render import counted, print_json, say, terminal
+from penstock.cli.progress import ProgressBar
+from penstock.cli.render import counted, print_json, say
 from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from penstock.client._sync.queue import Queue
-
-_SHOW_PROGRESS_AFTER_S = 1.0
 
 
 @click.command(
@@ -99,24 +96,15 @@ def _enqueue_unique(queue: Queue, tasks: Iterable[bytes], key: str | None) -> tu
 
 def _read_lines(source: BinaryIO) -> Iterator[bytes]:
     """The lines without their ends, with a progress bar on a terminal if it takes long."""
-    began_at = time.monotonic()
     count = read = 0
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    progress = Progress(*columns, console=terminal(is_error=True), transient=True)
-    bar = progress.add_task("", total=_size_of(source))
-    try:
+    with ProgressBar(_size_of(source)) as bar:
         for line in source:
             count += 1
             read += len(line)
-            if count % 1000 == 0 and progress.console.is_terminal:
-                progress.update(bar, completed=read, description=counted(count, "task"))
-                if time.monotonic() - began_at > _SHOW_PROGRESS_AFTER_S:
-                    progress.start()
+            if count % 1000 == 0:
+                bar.show(read, counted(count, "task"))
             if task := line.removesuffix(b"\n"):
                 yield task
-    finally:
-        if progress.live.is_started:
-            progress.stop()
 
 
 def _size_of(source: BinaryIO) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
@@ -108,6 +109,17 @@ def errors_reported(is_json: bool) -> Iterator[None]:
         if not is_interrupt:
             say_error("not confirmed, so nothing was done")
         raise click.exceptions.Exit(130 if is_interrupt else 1) from error
+
+
+def parse_instant(text: str) -> datetime:
+    """A time in ISO 8601; one without a time zone is on the clock of this machine."""
+    try:
+        given = datetime.fromisoformat(text)
+        return given if given.tzinfo else given.astimezone()
+    except (ValueError, OverflowError, OSError):
+        raise click.BadParameter(
+            f"{text!r} is not a time such as 2030-01-31T08:00+01:00."
+        ) from None
 
 
 def examples(*lines: str) -> str:

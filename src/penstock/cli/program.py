@@ -11,8 +11,10 @@ from penstock.bench.command import bench
 from penstock.cli.doctor import doctor
 from penstock.cli.enqueue import enqueue
 from penstock.cli.fsck import fsck
+from penstock.cli.job import job
 from penstock.cli.options import examples
 from penstock.cli.queue import queue
+from penstock.cli.schedule import schedule
 from penstock.cli.server import server
 from penstock.cli.worker import worker
 from penstock.demo.command import demo
@@ -23,6 +25,7 @@ from penstock.demo.command import demo
         "penstock demo",
         "penstock enqueue mail hello",
         "penstock queue list",
+        """penstock job send mail email '{"to": "alice"}'""",
         "penstock worker run app.tasks -q mail -c 8",
     ),
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -32,7 +35,7 @@ def program() -> None:
     """A reliable, atomic work queue on Redis."""
 
 
-for command in (demo, bench, enqueue, queue, worker, server, doctor, fsck):
+for command in (demo, bench, enqueue, queue, job, schedule, worker, server, doctor, fsck):
     program.add_command(command)
 
 

@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from penstock.cli.job_queues import check_holds_tasks
 from penstock.cli.options import Target, examples, with_store
 from penstock.cli.render import counted, print_facts, print_json, print_table, say, say_error
 from penstock.cli.tasks import cancel, events, retry_dead, tasks
+from penstock.model.jobs import WAITING_STATES, JobState
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from penstock.cli.render import Cell
+    from penstock.client._sync.client import Penstock
     from penstock.model.queues import QueueState
 
 
@@ -31,9 +36,21 @@ def list_queues(at: Target) -> None:
     """All queues, each at one instant."""
     with at.connected() as client:
         states = client.inspect()
+        counts = {state.name: _counts(client, state) for state in states}
     if at.is_json:
-        print_json([_document(state) for state in states])
+        print_json([_document(state, counts[state.name]) for state in states])
         return
+    with_jobs = [state for state in states if state.kind == "jobs"]
+    with_tasks = [state for state in states if state.kind != "jobs"]
+    if with_tasks or not with_jobs:
+        _list_tasks(with_tasks)
+    if with_tasks and with_jobs:
+        click.echo()
+    if with_jobs:
+        _list_jobs(with_jobs, counts)
+
+
+def _list_tasks(states: Sequence[QueueState]) -> None:
     columns = ("queue", "state", "ready", "running", "dead", "finished", "workers")
     rows = [
         (
@@ -50,6 +67,21 @@ def list_queues(at: Target) -> None:
     print_table(columns, rows, empty="no queues; `penstock enqueue QUEUE TASK` makes one")
 
 
+def _list_jobs(states: Sequence[QueueState], counts: Mapping[str, Counts]) -> None:
+    # `show` has all of them; these leave room for names on a narrow terminal.
+    shown: tuple[JobState, ...] = ("scheduled", "ready", "running", "done", "dead")
+    rows: list[tuple[Cell, ...]] = [
+        (
+            state.name,
+            _word(state),
+            *(counts[state.name][job_state] for job_state in shown),
+            len(state.held),
+        )
+        for state in states
+    ]
+    print_table(("jobs in", "state", *shown, "workers"), rows, empty="")
+
+
 @queue.command(epilog=examples("penstock queue show mail"))
 @click.argument("name")
 @with_store
@@ -57,8 +89,11 @@ def show(at: Target, name: str) -> None:
     """Everything that is counted about one queue."""
     with at.connected() as client:
         state = client.queue(name).inspect()
+        counts = _counts(client, state)
     if at.is_json:
-        print_json(_document(state))
+        print_json(_document(state, counts))
+    elif state.kind == "jobs":
+        _show_jobs(state, counts)
     else:
         _show(state)
 
@@ -71,7 +106,8 @@ def pause(at: Target, name: str) -> None:
     with at.connected() as client:
         client.queue(name).pause()
         state = client.queue(name).inspect()
-    _confirm(at, state, f"paused '{name}'; {counted(state.ready, 'task')} waiting")
+        counts = _counts(client, state)
+    _confirm(at, state, counts, f"paused '{name}'; {_waiting(state, counts)} waiting")
 
 
 @queue.command(epilog=examples("penstock queue resume mail"))
@@ -82,7 +118,8 @@ def resume(at: Target, name: str) -> None:
     with at.connected() as client:
         client.queue(name).resume()
         state = client.queue(name).inspect()
-    _confirm(at, state, f"resumed '{name}'; {counted(state.ready, 'task')} waiting")
+        counts = _counts(client, state)
+    _confirm(at, state, counts, f"resumed '{name}'; {_waiting(state, counts)} waiting")
 
 
 @queue.command(
@@ -113,13 +150,17 @@ def configure(at: Target, name: str, max_length: int | None, max_failures: int |
         raise click.UsageError("Nothing to set; give --max-length or --max-failures.")
     with at.connected() as client:
         target = client.queue(name)
+        if max_failures is not None:
+            check_holds_tasks(client, name)
         target.configure(**changes)
         state = target.inspect()
-    waiting = (
-        "any number of tasks" if state.max_length is None else counted(state.max_length, "task")
-    )
+        counts = _counts(client, state)
+    noun = _noun(state)
+    most = state.max_length
+    waiting = f"any number of {noun}s" if most is None else counted(most, noun)
     failures = counted(state.max_failures, "failure")
-    _confirm(at, state, f"in '{name}' {waiting} may wait; a task is dead after {failures}")
+    dead = "" if state.kind == "jobs" else f"; a task is dead after {failures}"
+    _confirm(at, state, counts, f"in '{name}' {waiting} may wait{dead}")
 
 
 @queue.command(epilog=examples("penstock queue delete mail --yes"))
@@ -127,27 +168,29 @@ def configure(at: Target, name: str, max_length: int | None, max_failures: int |
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @with_store
 def delete(at: Target, name: str, yes: bool) -> None:
-    """Delete a queue with its waiting and dead tasks.
+    """Delete a queue with its waiting and dead tasks, or all its jobs.
 
-    Running tasks are not touched. While there are any, the queue stays, empty, and the exit status
+    Running ones are not touched. While there are any, the queue stays, empty, and the exit status
     is 1.
     """
     if at.is_json and not yes:
         raise click.UsageError("--json cannot ask; add --yes.")
     with at.connected() as client:
         state = client.queue(name).inspect()
-        tasks = counted(state.ready + state.dead, "task")
+        noun, counts = _noun(state), _counts(client, state)
+        there = sum(counts.values()) - counts["running"] if counts else state.ready + state.dead
         if not yes:
-            click.confirm(f"Delete queue '{name}' with {tasks}?", abort=True, err=True)
+            question = f"Delete queue '{name}' with {counted(there, noun)}?"
+            click.confirm(question, abort=True, err=True)
         deleted = client.queue(name).delete()
     if at.is_json:
         print_json({"queue": name, "is_deleted": not deleted.running, **deleted._asdict()})
     elif not deleted.running:
-        say(f"deleted '{name}' with {counted(deleted.removed, 'task')}")
+        say(f"deleted '{name}' with {counted(deleted.removed, noun)}")
     else:
         say_error(
-            f"queue '{name}' is still there, because {counted(deleted.running, 'task')} of it run; "
-            f"{counted(deleted.removed, 'task')} deleted; delete it again when they have finished"
+            f"queue '{name}' is still there, because {counted(deleted.running, noun)} of it run; "
+            f"{counted(deleted.removed, noun)} deleted; delete it again when they have finished"
         )
     if deleted.running:
         raise click.exceptions.Exit(1)
@@ -162,15 +205,43 @@ def _limit(text: str | None) -> int | None:
     return int(text)
 
 
-def _confirm(at: Target, state: QueueState, message: str) -> None:
+Counts = dict[JobState, int]
+"""How many jobs a queue has in each state; empty if it holds none."""
+
+
+def _counts(client: Penstock, state: QueueState) -> Counts:
+    return client.jobs(state.name).counts() if state.kind == "jobs" else {}
+
+
+def _noun(state: QueueState) -> str:
+    return "job" if state.kind == "jobs" else "task"
+
+
+def _waiting(state: QueueState, counts: Counts) -> str:
+    if state.kind == "jobs":
+        return counted(sum(counts[waiting] for waiting in WAITING_STATES), "job")
+    return counted(state.ready, "task")
+
+
+def _confirm(at: Target, state: QueueState, counts: Counts, message: str) -> None:
     if at.is_json:
-        print_json(_document(state))
+        print_json(_document(state, counts))
     else:
         say(message)
 
 
-def _document(state: QueueState) -> dict[str, object]:
-    return {**asdict(state), "running": state.running}
+def _document(state: QueueState, counts: Counts) -> dict[str, object]:
+    document = {**asdict(state), "running": state.running}
+    if state.kind == "jobs":
+        document |= {"ready": counts["ready"], "dead": counts["dead"], "jobs": counts}
+        document["counters"] = _attempts(state)
+    return document
+
+
+def _attempts(state: QueueState) -> dict[str, int]:
+    """How the attempts at jobs have ended; what else is counted is only about tasks."""
+    names = ("started", "finished", "failed", "lost", "stopped", "refused")
+    return {name: getattr(state.counters, name) for name in names}
 
 
 def _word(state: QueueState) -> str:
@@ -179,6 +250,7 @@ def _word(state: QueueState) -> str:
 
 def _show(state: QueueState) -> None:
     facts: list[tuple[str, Cell]] = [
+        ("kind", state.kind),
         ("state", _word(state)),
         ("ready", state.ready),
         ("running", state.running),
@@ -193,3 +265,17 @@ def _show(state: QueueState) -> None:
     print_facts("so far", asdict(state.counters).items())
     if state.held:
         print_facts("tasks held by", sorted(state.held.items()))
+
+
+def _show_jobs(state: QueueState, counts: Counts) -> None:
+    facts: list[tuple[str, Cell]] = [
+        ("kind", state.kind),
+        ("state", _word(state)),
+        *counts.items(),
+        ("most that may wait", "any number" if state.max_length is None else state.max_length),
+        ("workers", f"{len(state.held)}, {state.idle} of them idle"),
+    ]
+    print_facts(state.name, facts)
+    print_facts("attempts so far", _attempts(state).items())
+    if state.held:
+        print_facts("jobs held by", sorted(state.held.items()))

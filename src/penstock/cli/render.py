@@ -9,11 +9,13 @@ import json
 import os
 import sys
 import unicodedata
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 from rich import box
 from rich.console import Console, Group
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -28,10 +30,11 @@ TASK_CHARACTERS = 200
 """How much of a task people are shown; `--json` has all of it."""
 
 _STYLES = {
-    **dict.fromkeys(("ok", "alive", "open", "running", "repaired"), "green"),
-    **dict.fromkeys(("warning", "paused", "lapsed", "repairable"), "yellow"),
-    **dict.fromkeys(("problem", "failed", "left", "stopped"), "red"),
+    **dict.fromkeys(("ok", "alive", "open", "running", "repaired", "done"), "green"),
+    **dict.fromkeys(("warning", "paused", "lapsed", "repairable", "cancelled"), "yellow"),
+    **dict.fromkeys(("problem", "failed", "left", "stopped", "dead"), "red"),
 }
+_ANY_WIDTH = 10_000
 # Controls, invisible and direction-changing characters, lone surrogates, line separators.
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
@@ -45,11 +48,11 @@ def printable(value: str | bytes) -> str:
     )
 
 
-def shortened(task: bytes) -> str:
+def shortened(task: bytes, characters: int = TASK_CHARACTERS) -> str:
     """A task for people: printable, and not longer than they can take in."""
-    text = printable(task[: 4 * TASK_CHARACTERS])
-    is_whole = len(task) <= 4 * TASK_CHARACTERS and len(text) <= TASK_CHARACTERS
-    return text if is_whole else f"{text[:TASK_CHARACTERS]}…"
+    text = printable(task[: 4 * characters])
+    is_whole = len(task) <= 4 * characters and len(text) <= characters
+    return text if is_whole else f"{text[:characters]}…"
 
 
 def json_bytes(value: bytes) -> str | dict[str, str]:
@@ -71,8 +74,11 @@ def print_json_line(document: object) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str) -> None:
-    """Rows for people; numbers to the right. A column named `state` or `level` is coloured."""
+    """Rows for people; numbers to the right. A column named `state` or `level` is coloured, one
+    named `id` or `next` is never broken, and one named `data` gets what room is left.
+    """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
+    table.expand = "data" in columns and terminal().width < _ANY_WIDTH
     lines = list(rows)
     if not lines:
         say(empty)
@@ -82,8 +88,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], empty: s
         table.add_column(
             column,
             justify="right" if is_number else "left",
-            overflow="fold",
-            no_wrap=is_number,
+            overflow="ellipsis" if column == "data" else "fold",
+            no_wrap=is_number or column in ("id", "next", "data"),
+            ratio=1 if column == "data" else None,
         )
     for line in lines:
         table.add_row(*map(_text, line))
@@ -98,6 +105,12 @@ def print_facts(title: str, facts: Iterable[tuple[str, Cell]]) -> None:
     for name, value in facts:
         table.add_row(Text(f"  {name}"), _text(value))
     _show(Group(Text(printable(title), style="bold"), table))
+
+
+def print_lines(title: str, lines: Iterable[str]) -> None:
+    """Text of several lines, such as a traceback, below a title."""
+    below = (Padding(Text(printable(line)), (0, 0, 0, 2), expand=False) for line in lines)
+    _show(Group(Text(printable(title), style="bold"), *below))
 
 
 def say(message: str) -> None:
@@ -133,13 +146,18 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes % 60} min" if days < 1 else f"{days} d {hours % 24} h"
 
 
+def instant(at: float) -> str:
+    """A time on the clock of whoever reads it, with what that clock is ahead of UTC."""
+    return datetime.fromtimestamp(at).astimezone().isoformat(" ", "seconds")
+
+
 def terminal(is_error: bool = False) -> Console:
     """Where people read. A pipe gets whole lines, whatever their length."""
     stream = sys.stderr if is_error else sys.stdout
     is_free = not stream.isatty() and "COLUMNS" not in os.environ
     return Console(
         file=stream,
-        width=10_000 if is_free else None,
+        width=_ANY_WIDTH if is_free else None,
         highlight=False,
         markup=False,
         emoji=False,

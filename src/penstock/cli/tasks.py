@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from penstock.cli.job_queues import check_holds_tasks
 from penstock.cli.options import Target, examples, with_store
 from penstock.cli.render import (
     counted,
@@ -116,6 +117,7 @@ def events(
     """
     seen = 0
     with at.connected() as client:
+        check_holds_tasks(client, name)
         for event in client.queue(name).events(*kinds, timeout_s=timeout):
             _print_event(event, at.is_json)
             seen += 1
@@ -127,6 +129,7 @@ def _existing(client: Penstock, name: str) -> Queue:
     """The queue, so that a misspelt name is an error and not an empty answer."""
     queue = client.queue(name)
     queue.inspect()
+    check_holds_tasks(client, name)
     return queue
 
 

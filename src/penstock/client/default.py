@@ -23,28 +23,36 @@ class _Default:
             WeakKeyDictionary()
         )
         self._pid = os.getpid()
+        self._given: tuple[Penstock, AsyncPenstock] | None = None
 
     def client(self) -> Penstock:
+        if self._given is not None:
+            return self._given[0]
         with self._lock:
             if self._client is None or self._pid != os.getpid():
                 self._client, self._pid = connect(), os.getpid()
             return self._client
 
     async def async_client(self) -> AsyncPenstock:
+        if self._given is not None:
+            return self._given[1]
         loop = asyncio.get_running_loop()
         client = self._loops.get(loop)
         if client is None:
             client = self._loops[loop] = await aconnect()
         return client
 
-    def replace(self, client: Penstock | None) -> Penstock | None:
-        """Use another client from now on; returns the one used until now, which is not closed."""
-        with self._lock:
-            old, self._client, self._pid = self._client, client, os.getpid()
-            return old
+    def replace(
+        self, clients: tuple[Penstock, AsyncPenstock] | None
+    ) -> tuple[Penstock, AsyncPenstock] | None:
+        """Use these from now on, the second on every event loop; None: those made here. Returns
+        what was given before.
+        """
+        old, self._given = self._given, clients
+        return old
 
 
 _default = _Default()
 default_client = _default.client
 default_async_client = _default.async_client
-replace_default_client = _default.replace
+replace_default_clients = _default.replace

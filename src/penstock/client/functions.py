@@ -21,7 +21,7 @@ from penstock.client.current import begin_job
 from penstock.client.default import default_async_client, default_client
 from penstock.codec.failures import describe
 from penstock.codec.values import open_call, pack_call, pack_data, pack_result
-from penstock.errors import InvalidArgument
+from penstock.errors import InvalidArgument, JobCancelled
 from penstock.model.job_options import JobOptions, JobSettings, make_options
 from penstock.model.jobs import make_progress
 from penstock.model.names import check_name
@@ -108,9 +108,15 @@ class JobFunction(Generic[P, R]):
 
     def run_in_child(self, data: bytes, context: RunningJob) -> bytes:
         """The encoded result. What the function raises is judged here, where its class is known."""
+        job = _ChildJob(context)
         try:
-            return pack_result(self.run(data, _ChildJob(context)))
-        except Exception as error:
+            value = self.run(data, job)
+            if job.has_seen_cancel:
+                raise JobCancelled("the job saw that it was cancelled, and returned")
+            return pack_result(value)
+        except JobCancelled:
+            raise
+        except BaseException as error:
             judgement = judge(error, self.rules)
             if judgement == Judgement():
                 raise
@@ -290,10 +296,12 @@ class _ChildJob:
         self.queue: str = context.queue
         self.attempt: int = context.attempt
         self.token: int = context.token
+        self.has_seen_cancel = False
 
     @property
     def cancelled(self) -> bool:
-        return bool(self._context.cancelled)
+        self.has_seen_cancel = bool(self._context.cancelled)
+        return self.has_seen_cancel
 
     def progress(self, done: float, total: float = 100, data: Any = None) -> None:
         pack_data("the data of the progress", data)  # here, where it was said, not in the worker

@@ -69,6 +69,14 @@ class Results:
                 watch = self._watches[place] = _Watch(self._settings, keys, is_sharded)
             return watch.add(keys, id_number)
 
+    def forget(self, keys: QueueKeys, id_number: int, future: Future[Ending]) -> None:
+        """Nobody waits for this any more."""
+        future.cancel()
+        with self._lock:
+            watches = list(self._watches.values())
+        for watch in watches:
+            watch.forget(keys, id_number, future)
+
     def close(self) -> None:
         with self._lock:
             watches, self._watches = self._watches, {}
@@ -97,6 +105,7 @@ class _Watch:
         self._jobs: dict[str, _Job] = {}
         self._new: deque[_Job] = deque()
         self._seen: deque[_Job] = deque()
+        self._forgotten: deque[str] = deque()
         self._is_closed = False
         self._listener: Listener | None = None
         self._called, self._caller = socket.socketpair()
@@ -120,6 +129,18 @@ class _Watch:
             job.futures.append(future)
         self._call()
         return future
+
+    def forget(self, keys: QueueKeys, id_number: int, future: Future[Ending]) -> None:
+        with self._lock:
+            job = self._jobs.get(keys.job_channel(id_number))
+            if job is None or future not in job.futures:
+                return
+            job.futures.remove(future)
+            if job.futures:
+                return
+            del self._jobs[job.channel]
+            self._forgotten.append(job.channel)
+        self._call()
 
     def close(self) -> None:
         self._is_closed = True
@@ -204,8 +225,12 @@ class _Watch:
     def _subscribe(self) -> None:
         assert self._listener is not None
         with self._lock:
-            new = list(self._new)
+            new = [job for job in self._new if self._jobs.get(job.channel) is job]
             self._new.clear()
+            forgotten = [name for name in self._forgotten if name not in self._jobs]
+            self._forgotten.clear()
+        if forgotten:
+            self._listener.send(pack(self._words[1], *forgotten))
         for first in range(0, len(new), _BATCH):
             channels = [job.channel for job in new[first : first + _BATCH]]
             self._unconfirmed += len(channels)

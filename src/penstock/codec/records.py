@@ -12,6 +12,7 @@ from penstock.model.jobs import (
     LAYOUT,
     STATES_BY_CODE,
     Attempt,
+    EndedAttempt,
     HandedOut,
     JobError,
     JobEvent,
@@ -264,6 +265,24 @@ def open_attempt(line: bytes) -> Attempt:
     outcome, at = _text(line, 14)
     worker, at = _text(line, at)
     return Attempt(number, outcome, worker, started / 1000, ended / 1000, open_error(line[at:]))
+
+
+def open_ended_attempt(place: str, fields: list[bytes]) -> EndedAttempt:
+    named = dict(zip(fields[::2], fields[1::2], strict=True))
+    return EndedAttempt(
+        place=place,
+        job=id_text(int(named[b"job"])),
+        type=named[b"type"].decode(errors="replace"),
+        tenant=named[b"tenant"].decode(errors="replace"),
+        attempt=int(named[b"attempt"]),
+        outcome=named[b"outcome"].decode(),
+        waited_ms=int(named[b"waited_ms"]),
+        ran_us=int(named[b"ran_us"]),
+        cpu_us=int(named[b"cpu_us"]),
+        worker=named[b"worker"].decode(errors="replace"),
+        bytes=int(named[b"bytes"]),
+        ended_at=int(named[b"at"]) / 1000,
+    )
 
 
 def open_event(queue: str, message: bytes) -> JobEvent:

@@ -1,7 +1,8 @@
 """Data and results of jobs: JSON, or any bytes as they are.
 
 A call is kept as `[positional]` or `[positional, named]`; an object stands for named arguments
-alone, so that a producer in another language need not know more than the names of the parameters.
+alone, so that a producer in another language need not know more than the names of the parameters;
+no data is a call without arguments.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ def open_call(data: bytes) -> tuple[list[Any], dict[str, Any]]:
         value = json.loads(data) if data else {}
     except ValueError as error:
         raise Unserialisable(f"the data of the job is not JSON: {error}") from None
-    if isinstance(value, dict):
-        return [], value
+    if isinstance(value, dict) or value is None:
+        return [], value or {}
     if isinstance(value, list) and 1 <= len(value) <= 2 and isinstance(value[0], list):
         named = value[1] if len(value) == 2 else {}
         if isinstance(named, dict):

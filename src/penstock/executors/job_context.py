@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from penstock.client.functions import VERDICT, Judgement, judge
-from penstock.codec.failures import describe, shorten
+from penstock.codec.failures import RaisedInChild, describe, shorten
 from penstock.codec.records import pack_error, pack_progress
 from penstock.codec.values import pack_result
 from penstock.errors import JobCancelled, JobTimeout, PenstockError
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.worker")
 
 MAX_LINE = 4096
+_CANCELLED = describe(JobCancelled()).type
 
 
 class JobOrigin(Protocol):
@@ -44,6 +45,7 @@ class JobContext(Context):
     """What a job is told about itself, and how it says how far it is."""
 
     __slots__ = (
+        "_has_seen_cancel",
         "_is_told",
         "attempt",
         "delay_ms",
@@ -69,12 +71,24 @@ class JobContext(Context):
         self.attempt = handed_out.failures + handed_out.crashes + 1
         self.timeout_s = handed_out.timeout_ms / 1000
         self._is_told = False
+        self._has_seen_cancel = False
         self.outcome = "done"
         self.delay_ms = 0
         self.reason = ""
         self.is_cancel_asked = False
         self.new_progress = b""
         self.lines: list[bytes] = []
+
+    @property
+    def cancelled(self) -> bool:
+        """True as soon as the result is of no use any more; return soon then.
+
+        A job that has seen it and returns is cancelled; one that never looked, and came to its end
+        all the same, is done.
+        """
+        is_cancelled = super().cancelled
+        self._has_seen_cancel = self._has_seen_cancel or is_cancelled
+        return is_cancelled
 
     def progress(self, done: float, total: float = 100, data: Any = None) -> None:
         """Say how far it is; `data` is anything that can be written as JSON."""
@@ -114,6 +128,9 @@ class JobContext(Context):
 
     def returned(self, value: object, began_at: float) -> None:
         self.took_s = perf_counter() - began_at
+        if self._has_seen_cancel and self.is_cancel_asked:
+            self._end_cancelled()
+            return
         if self.function.in_process and isinstance(value, bytes) and value.startswith(VERDICT):
             is_final, after_ms, reason, *error = json.loads(value[1:])
             self._failed(Judgement(is_final, after_ms, reason), JobError(*error))
@@ -128,14 +145,16 @@ class JobContext(Context):
 
     def raised(self, error: BaseException, began_at: float) -> None:
         self.took_s = perf_counter() - began_at
-        if isinstance(error, JobCancelled):
-            self.outcome = "cancelled"
-            self._tell()
+        failure = describe(error)
+        if failure.type == _CANCELLED:
+            self._end_cancelled()
             return
-        judgement = judge(error, self.function.rules)
+        # What a child process says was judged there, where its class is known.
+        is_judged = isinstance(error, RaisedInChild)
+        judgement = Judgement() if is_judged else judge(error, self.function.rules)
         if isinstance(error, JobTimeout):
             judgement = judgement._replace(reason="timeout")
-        self._failed(judgement, JobError(*describe(error)))
+        self._failed(judgement, JobError(*failure))
 
     def crashed(self, signal: int, exit_status: int, peak_rss_bytes: int, began_at: float) -> None:
         """The process of the job has died under it."""
@@ -147,6 +166,14 @@ class JobContext(Context):
             JobError("penstock.errors.JobCrashed", f"the process of the job ended by {how}{peak}")
         )
         log.warning("job crashed queue=%s job=%s how=%s", self.queue, self.job, how)
+        self._tell()
+
+    def skipped(self) -> None:
+        # Nothing is heard of it if it is not ours any more.
+        self._end_cancelled()
+
+    def _end_cancelled(self) -> None:
+        self.outcome = "cancelled"
         self._tell()
 
     def _tell(self) -> None:
@@ -162,7 +189,7 @@ class JobContext(Context):
         self.delay_ms = self._delay_ms(judgement)
         self.result = pack_error(error)
         log.warning(
-            "job failed queue=%s job=%s type=%s attempt=%d error=%s: %s",
+            "job failed queue=%s job=%s type=%s attempt=%d error=%s: %r",
             self.queue,
             self.job,
             self.type,

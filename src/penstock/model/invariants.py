@@ -18,6 +18,8 @@ from penstock.model.snapshot import DIGEST_BYTES, Snapshot
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from penstock.model.snapshot import QueueSnapshot
+
 
 _RECOVERY_GRACE_MS = 60_000
 _CREATION_GRACE_MS = 2 * 3_600_000
@@ -37,7 +39,9 @@ class Violation:
     kind: str = ""
     """which check found it"""
     subject: str = ""
-    """the worker, key (behind its holder) or digest concerned; bytes as latin-1"""
+    """the worker, job, key (behind its holder) or digest concerned; bytes as latin-1"""
+    excess: int = 0
+    """by how much a count is too high"""
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -50,7 +54,7 @@ def tasks_are_conserved(snapshot: Snapshot) -> Iterator[Violation]:
     or recorded as ended. Proves that no task was lost or made twice, since each operation changes
     its counter and the lists in one step.
     """
-    for queue in snapshot.queues.values():
+    for queue in _queues_of_tasks(snapshot):
         count = queue.counters
         places = queue.ready + queue.held + queue.dead
         gone = count.finished + count.cancelled + count.deleted
@@ -116,7 +120,7 @@ def counters_are_not_negative(snapshot: Snapshot) -> Iterator[Violation]:
     """I3: nothing was counted down. Counters only ever grow by what a script really did, so a
     negative one means that something else wrote to them.
     """
-    for queue in snapshot.queues.values():
+    for queue in _queues_of_tasks(snapshot):
         for name in Counters.__dataclass_fields__:
             value = getattr(queue.counters, name)
             if value < 0:
@@ -482,6 +486,11 @@ def effects_are_single(effects: Iterable[tuple[str, str, int]]) -> list[Violatio
         for (at, lane, number), count in Counter(effects).items()
         if count > 1
     ]
+
+
+def _queues_of_tasks(snapshot: Snapshot) -> Iterator[QueueSnapshot]:
+    """Those whose counters are of plain tasks; `model/job_invariants.py` is for the others."""
+    return (queue for queue in snapshot.queues.values() if not queue.holds_jobs)
 
 
 def unique_entry(key: bytes, task: bytes) -> bytes:

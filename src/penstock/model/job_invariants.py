@@ -7,11 +7,10 @@ is dropped when it comes up.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from penstock.codec.ids import id_text
-from penstock.model.invariants import Violation
+from penstock.model.invariants import Violation, violations
 from penstock.model.job_snapshot import HAS_ATTEMPTS, HAS_LOG, HAS_PROGRESS
 from penstock.model.jobs import FINAL_STATES, JOB_STATES, MAX_CRASHES, WAITING_STATES
 
@@ -19,3 +18,515 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from penstock.model.job_snapshot import JobSnapshot, StoredJob
+    from penstock.model.snapshot import Snapshot
+
+_KEPT_IN = {"done": "finished", "cancelled": "finished", "dead": "buried", "scheduled": "due"}
+"""Where a job in this state stands, with a time."""
+
+_HOLDS_UNTIL = {
+    "queued": WAITING_STATES,
+    "done": (*WAITING_STATES, "running"),
+    "scheduled": ("scheduled",),
+}
+"""The states in which a job may hold its unique key, by how long the key is taken."""
+
+
+def jobs_are_conserved(queue: JobSnapshot) -> Iterator[Violation]:
+    """I1: every job ever sent is there or recorded as gone; every start is held or recorded as
+    ended; every end is kept, was removed or taken back. Proves that no job was lost or made twice,
+    since each operation changes its counter and the places in one step.
+    """
+    survey = queue.survey
+    count = survey.count
+    stored = survey.sizes.get("jobs", 0)
+    kept = survey.sizes.get("finished", 0) + survey.sizes.get("buried", 0)
+    ways_out = ("finished", "failed", "crashed", "lost", "stopped", "interrupted")
+    sums = (
+        ("sent", count("sent"), {"stored": stored}, ("removed", "discarded")),
+        ("started", count("started"), {"running": sum(survey.held.values())}, ways_out),
+        (
+            "ended",
+            count("done") + count("dead") + count("cancelled"),
+            {"kept": kept},
+            ("removed", "retried"),
+        ),
+    )
+    for what, total, places, gone in sums:
+        parts = places | {name: count(name) for name in gone}
+        if total != sum(parts.values()):
+            listed = ", ".join(f"{number} {name}" for name, number in parts.items())
+            yield Violation(
+                "I1",
+                queue.queue,
+                f"{total} jobs were {what} but {sum(parts.values())} are accounted for ({listed})",
+                kind=f"{what}_jobs_add_up",
+            )
+
+
+def counters_are_not_negative(queue: JobSnapshot) -> Iterator[Violation]:
+    """I3: nothing was counted below zero."""
+    survey = queue.survey
+    counters = {f"{state} jobs": number for state, number in survey.states.items()}
+    counters |= {
+        name: int(value)
+        for name, value in survey.meta.items()
+        if value.lstrip("-").isdecimal() and name != "incarnation"
+    }
+    for name, value in counters.items():
+        if value < 0:
+            yield Violation(
+                "I3",
+                queue.queue,
+                f"the counter {name!r} is {value}",
+                kind="counter_is_negative",
+                subject=name,
+            )
+
+
+def jobs_are_in_one_place(queue: JobSnapshot) -> Iterator[Violation]:
+    """I2: each job stands in exactly one place, the one that its state says. Proves that each will
+    be handed out, once at a time, and that nothing is handed out that should not be.
+    """
+    valid = _valid_entries(queue)
+    holders = _holders(queue)
+    for job in queue.jobs.values():
+        if job.state == "ready":
+            yield from _ready_job(queue, job, valid[job.id])
+        elif job.state == "running":
+            yield from _running_job(queue, job, holders[job.id])
+        else:
+            place = _KEPT_IN.get(job.state, "")
+            at = getattr(queue, place).get(job.id) if place else 0
+            wanted = job.since_ms if place == "due" else job.finished_ms
+            if at is None or (place and at != wanted):
+                where = f"in {place!r} at {at}" if at is not None else f"not in {place!r}"
+                yield _of_job(
+                    queue,
+                    job,
+                    f"is {job.state} since or for {wanted} but stands {where}",
+                    "job_in_no_place",
+                    is_repairable=True,
+                )
+
+
+def _ready_job(
+    queue: JobSnapshot, job: StoredJob, places: list[tuple[str, str]]
+) -> Iterator[Violation]:
+    allowed = {("line", job.head.line), ("stray", job.head.type), ("parked", job.head.key)}
+    if not places:
+        yield _of_job(
+            queue,
+            job,
+            "is ready but stands in no line, so nobody will ever start it",
+            "job_in_no_line",
+            is_repairable=True,
+        )
+    if len(places) > 1:
+        yield _of_job(queue, job, f"stands in {len(places)} lines", "job_in_two_lines")
+    for kind, name in places:
+        if (kind, name) not in allowed:
+            yield _of_job(
+                queue, job, f"stands in {kind} {name!r}, which is not its own", "job_in_wrong_line"
+            )
+
+
+def _running_job(
+    queue: JobSnapshot, job: StoredJob, holders: list[tuple[str, int]]
+) -> Iterator[Violation]:
+    if holders != [(job.worker, job.process)]:
+        held = ", ".join(f"{worker!r} as {process}" for worker, process in holders)
+        yield _of_job(
+            queue,
+            job,
+            f"runs as process {job.process} of {job.worker!r} but is held by {held or 'nobody'}",
+            "job_is_held_by_another",
+        )
+
+
+def places_hold_jobs(queue: JobSnapshot) -> Iterator[Violation]:
+    """I2: whatever is due, finished, buried or held is a job in that state. Proves that nothing
+    happens to a job that is elsewhere.
+    """
+    places: Mapping[str, Iterable[str]] = {
+        "due": queue.due,
+        "finished": queue.finished,
+        "buried": queue.buried,
+        "running": _holders(queue),
+    }
+    for place, ids in places.items():
+        for id in ids:
+            job = queue.jobs.get(id)
+            state = "absent" if job is None or not job.has_record else job.state
+            if _KEPT_IN.get(state, state) != place:
+                yield Violation(
+                    "I2",
+                    queue.queue,
+                    f"job {id} stands in {place!r} but is {state}",
+                    is_repairable=place != "running",
+                    kind="place_of_no_job",
+                    subject=_subject(place, job.moment if job else id),
+                )
+
+
+def records_are_whole(queue: JobSnapshot) -> Iterator[Violation]:
+    """I2: facts are kept of jobs that exist, and numbers and turns are ones that were given out.
+    Proves that a new job never stands where an old one did.
+    """
+    last = queue.survey.count("turn")
+    for job in queue.jobs.values():
+        if not job.has_record:
+            yield _of_job(
+                queue, job, "has facts but no record", "facts_of_no_job", is_repairable=True
+            )
+        if max(job.number, job.turn) > last and queue.is_exact:
+            yield _of_job(
+                queue,
+                job,
+                f"has turn {job.turn}, but the last one given out is {last}",
+                "turn_from_the_future",
+            )
+    if queue.jobs and not queue.survey.exists:
+        yield Violation(
+            "I13",
+            queue.queue,
+            f"{len(queue.jobs)} jobs are in a queue that does not exist",
+            kind="jobs_without_a_queue",
+        )
+
+
+def lines_are_in_their_rings(queue: JobSnapshot) -> Iterator[Violation]:
+    """I2: every line is in the ring of its level, once, every ring in `levels`, and everything that
+    was put aside is where somebody will look for it. Proves that no line is passed over.
+    """
+    rings = {f"{level}:{tenant}" for level, tenants in queue.rings.items() for tenant in tenants}
+    pairs: tuple[tuple[str, set[str], set[str]], ...] = (
+        ("line", set(queue.lines), rings),
+        ("ring", set(queue.rings), set(queue.levels)),
+        ("stray", set(queue.stray), set(queue.strays)),
+        ("parked", set(queue.parked), set(queue.unparks)),
+    )
+    for kind, found, named in pairs:
+        for name in found ^ named:
+            what = "is there but not named" if name in found else "is named but not there"
+            yield Violation(
+                "I2",
+                queue.queue,
+                f"{kind} {name!r} {what} where it is looked for",
+                is_repairable=True,
+                kind=f"{kind}_is_not_named" if name in found else f"{kind}_is_not_there",
+                subject=name,
+            )
+    for level, tenants in queue.rings.items():
+        for tenant, number in Counter(tenants).items():
+            if number > 1:
+                yield Violation(
+                    "I2",
+                    queue.queue,
+                    f"tenant {tenant!r} has {number} turns at priority {level}",
+                    kind="tenant_has_two_turns",
+                    subject=f"{level}:{tenant}",
+                )
+    for line in queue.credits - rings:
+        yield Violation(
+            "I2",
+            queue.queue,
+            f"a turn is kept of line {line!r}, which is not there",
+            is_repairable=True,
+            kind="credit_of_no_line",
+            subject=line,
+        )
+
+
+def listings_are_right(queue: JobSnapshot) -> Iterator[Violation]:
+    """I12: each job stands on the pages of its listings and nowhere else, and each listing knows
+    its pages. Proves that what is shown is what is there.
+    """
+    expected: dict[tuple[str, int], set[str]] = defaultdict(set)
+    for job in queue.jobs.values():
+        if not job.has_record:
+            continue
+        listings = [f"*W:{word}" for word in job.head.words]
+        if job.state != "running":
+            listings += job.head.listings(job.state)
+        for listing in listings:
+            expected[listing, job.page].add(job.id)
+    for listing, page in expected.keys() | queue.pages.keys():
+        listed = queue.pages.get((listing, page), frozenset())
+        wanted = expected.get((listing, page), set())
+        for id in listed ^ wanted:
+            found = queue.jobs.get(id)
+            what = "is not on" if id in wanted else "is by mistake on"
+            yield Violation(
+                "I12",
+                queue.queue,
+                f"job {id} {what} page {page} of listing {listing!r}",
+                is_repairable=True,
+                kind="job_not_listed" if id in wanted else "listed_by_mistake",
+                subject=_subject(listing, page, found.moment if found else id),
+            )
+    named = {(listing, page) for listing, pages in queue.directories.items() for page in pages}
+    for listing, page in named ^ queue.pages.keys():
+        is_empty = (listing, page) in named
+        yield Violation(
+            "I12",
+            queue.queue,
+            f"page {page} of listing {listing!r} {'is empty' if is_empty else 'is not listed'}",
+            is_repairable=True,
+            kind="empty_page" if is_empty else "page_not_listed",
+            subject=_subject(listing, page),
+        )
+
+
+def counts_are_recounts(queue: JobSnapshot) -> Iterator[Violation]:
+    """I12: what is counted is what a recount finds: jobs by listing, jobs that run by key, and the
+    bytes that wait and are kept. Proves that what is shown and what is limited is what is there.
+    """
+    if not queue.is_exact:
+        return
+    stored = [job for job in queue.jobs.values() if job.has_record]
+    listings = Counter(name for job in stored for name in job.head.listings(job.state))
+    busy = Counter(job.head.key for job in stored if job.state == "running" and job.head.key)
+    waiting = sum(job.bytes for job in stored if job.state in WAITING_STATES)
+    kept = sum(job.bytes + job.outcome_bytes for job in stored if job.state in FINAL_STATES)
+    survey = queue.survey
+    recounts: tuple[tuple[str, Mapping[str, int], Mapping[str, int]], ...] = (
+        ("counts", queue.counts, listings),
+        ("busy", queue.busy, busy),
+        ("meta", {"waiting_bytes": survey.count("waiting_bytes")}, {"waiting_bytes": waiting}),
+        ("meta", {"kept_bytes": survey.count("kept_bytes")}, {"kept_bytes": kept}),
+    )
+    for where, counted, found in recounts:
+        for name in counted.keys() | found.keys():
+            is_zero = where != "meta" and counted.get(name) == 0
+            excess = counted.get(name, 0) - found.get(name, 0)
+            if excess or is_zero:
+                yield Violation(
+                    "I12",
+                    queue.queue,
+                    f"{counted.get(name, 0)} are counted in {where} as {name!r}, {excess} too many",
+                    is_repairable=True,
+                    kind="count_is_wrong",
+                    subject=_subject(where, name),
+                    excess=excess,
+                )
+
+
+def counts_agree(queue: JobSnapshot) -> Iterator[Violation]:
+    """I12, at one instant also on a busy queue: as many jobs are counted in each state as stand in
+    the place of that state.
+    """
+    survey = queue.survey
+    states, sizes = survey.states, survey.sizes
+    finished = states.get("done", 0) + states.get("cancelled", 0)
+    pairs = {
+        "jobs": sum(states.get(state, 0) for state in JOB_STATES),
+        "due": states.get("scheduled", 0),
+        "finished": finished,
+        "buried": states.get("dead", 0),
+    }
+    for place, counted in pairs.items():
+        yield from _unequal(queue, place, counted, sizes.get(place, 0))
+    yield from _unequal(queue, "running", states.get("running", 0), sum(survey.held.values()))
+
+
+def _unequal(queue: JobSnapshot, place: str, counted: int, found: int) -> Iterator[Violation]:
+    if counted != found:
+        yield Violation(
+            "I12",
+            queue.queue,
+            f"{counted} jobs are counted in the states of {place!r}, but {found} are there",
+            kind="states_add_up",
+            subject=place,
+        )
+
+
+def attempts_are_bounded(queue: JobSnapshot) -> Iterator[Violation]:
+    """I5: a job that failed or crashed as often as it may is dead. Proves that poison ends."""
+    for job in queue.jobs.values():
+        is_over = job.failures >= job.head.attempts or job.crashes >= MAX_CRASHES
+        if is_over and job.state not in FINAL_STATES:
+            yield _of_job(
+                queue,
+                job,
+                f"is {job.state} after {job.failures} failures of {job.head.attempts} attempts and "
+                f"{job.crashes} crashes",
+                "attempts_are_bounded",
+                invariant="I5",
+            )
+
+
+def unique_keys_belong_to_jobs(queue: JobSnapshot) -> Iterator[Violation]:
+    """I6: every taken key belongs to a job that may hold it, or its window is open; a job that is
+    unique until it is done holds its key until then. Proves that no key stays taken for ever and
+    none is taken twice.
+    """
+    for key, id in queue.unique.items():
+        job = queue.jobs.get(id)
+        is_held = (
+            job is not None
+            and job.has_record
+            and job.head.unique == key
+            and job.state in _HOLDS_UNTIL.get(job.head.unique_mode, ())
+        )
+        if key not in queue.windows and not is_held:
+            yield Violation(
+                "I6",
+                queue.queue,
+                f"unique key {key!r} is taken by job {id}, which is "
+                f"{job.state if job else 'not there'} and may not hold it",
+                is_repairable=True,
+                kind="unique_key_of_no_job",
+                subject=_subject(id, key.decode("latin-1")),
+            )
+    for key in queue.windows.keys() - queue.unique.keys():
+        yield Violation(
+            "I6",
+            queue.queue,
+            f"a window is open for the unique key {key!r}, which nobody has taken",
+            is_repairable=True,
+            kind="window_of_no_key",
+            subject=key.decode("latin-1"),
+        )
+    for job in queue.jobs.values():
+        is_live = job.head.unique_mode == "done" and job.state not in FINAL_STATES
+        if is_live and queue.unique.get(job.head.unique) != job.id:
+            yield _of_job(
+                queue,
+                job,
+                f"is unique until done but does not hold its key {job.head.unique!r}",
+                "unique_key_not_held",
+                invariant="I6",
+            )
+
+
+def extras_belong_to_jobs(queue: JobSnapshot) -> Iterator[Violation]:
+    """I13: progress, logs and attempts are kept of jobs that exist and know of them. Proves that
+    they go when the job goes.
+    """
+    kinds = (
+        ("progress", queue.progress, HAS_PROGRESS),
+        ("log", queue.logs, HAS_LOG),
+        ("attempts", queue.attempts, HAS_ATTEMPTS),
+    )
+    for kind, ids, mark in kinds:
+        for id in ids:
+            job = queue.jobs.get(id)
+            if job is None or not job.has_record or not job.marks & mark:
+                is_gone = job is None or not job.has_record
+                yield Violation(
+                    "I13",
+                    queue.queue,
+                    f"{kind} of job {id} is kept, "
+                    f"{'which is not there' if is_gone else 'which does not know of it'}",
+                    is_repairable=is_gone,
+                    kind="extra_of_no_job",
+                    subject=_subject(kind, id),
+                )
+
+
+def traces_belong_to_members(queue: JobSnapshot) -> Iterator[Violation]:
+    """I13: what is kept about workers is kept about those that serve the queue. Proves that a dead
+    worker leaves nothing behind, and that nobody counts on it to get up.
+    """
+    suspects = {
+        worker
+        for worker, id in queue.suspects.items()
+        if id not in queue.running.get(worker, {}).values()
+    }
+    kinds = (
+        ("types", queue.types - queue.survey.members),
+        ("alarms", queue.alarms - queue.survey.members),
+        ("suspects", suspects),
+    )
+    for kind, workers in kinds:
+        for worker in workers:
+            yield Violation(
+                "I13",
+                queue.queue,
+                f"{kind!r} names worker {worker!r}, which "
+                f"{'does not hold that job' if kind == 'suspects' else 'does not serve the queue'}",
+                is_repairable=True,
+                kind="trace_of_no_member",
+                subject=_subject(kind, worker),
+            )
+    for name in queue.slots - queue.schedules:
+        yield Violation(
+            "I13",
+            queue.queue,
+            f"a slot is kept of schedule {name!r}, which is not there",
+            is_repairable=True,
+            kind="slot_of_no_schedule",
+            subject=name,
+        )
+
+
+JOB_CHECKS: tuple[Callable[[JobSnapshot], Iterable[Violation]], ...] = (
+    jobs_are_conserved,
+    counters_are_not_negative,
+    jobs_are_in_one_place,
+    places_hold_jobs,
+    records_are_whole,
+    lines_are_in_their_rings,
+    listings_are_right,
+    counts_are_recounts,
+    counts_agree,
+    attempts_are_bounded,
+    unique_keys_belong_to_jobs,
+    extras_belong_to_jobs,
+    traces_belong_to_members,
+)
+"""True between any two operations, whatever has crashed."""
+
+
+def job_violations(queue: JobSnapshot) -> list[Violation]:
+    """Everything that the checks find in one queue of jobs."""
+    return [violation for check in JOB_CHECKS for violation in check(queue)]
+
+
+def all_violations(snapshot: Snapshot) -> list[Violation]:
+    """Everything that is wrong with a namespace, plain tasks and jobs alike."""
+    found = violations(snapshot)
+    return found + [v for queue in snapshot.jobs.values() for v in job_violations(queue)]
+
+
+def _subject(*parts: object) -> str:
+    """What a violation is about, of several parts; no name has a zero byte in it."""
+    return "\0".join(map(str, parts))
+
+
+def _of_job(
+    queue: JobSnapshot,
+    job: StoredJob,
+    message: str,
+    kind: str,
+    *,
+    invariant: str = "I2",
+    is_repairable: bool = False,
+) -> Violation:
+    return Violation(
+        invariant,
+        queue.queue,
+        f"job {job.id} {message}",
+        is_repairable=is_repairable,
+        kind=kind,
+        subject=job.moment,
+    )
+
+
+def _valid_entries(queue: JobSnapshot) -> dict[str, list[tuple[str, str]]]:
+    """Where each ready job stands."""
+    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for kind, name, entries in queue.places():
+        for entry in entries:
+            if entry.is_of(queue.jobs.get(entry.id)):
+                found[entry.id].append((kind, name))
+    return found
+
+
+def _holders(queue: JobSnapshot) -> dict[str, list[tuple[str, int]]]:
+    """Who holds each job."""
+    found: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for worker, held in queue.running.items():
+        for process, id in held.items():
+            found[id].append((worker, process))
+    return found

@@ -66,6 +66,10 @@ def check_limit(
         if number is not None and not (is_number and 0 < number <= 1e9):
             raise InvalidArgument(f"{name} is {number!r}; give a number above 0, or None")
     if rate is None:
+        if burst is not None:
+            raise InvalidArgument(
+                f"burst is {burst!r} but there is no rate; burst is for a rate, give that as well"
+            )
         return concurrency or 0, 0.0, 1000, 0.0
     if per_ms < 1:
         raise InvalidArgument(f"per is {per!r}; a rate is per second or per any longer time")

@@ -66,7 +66,7 @@ class StoredHead:
 class StoredJob(NamedTuple):
     """What is stored about one job."""
 
-    id: int
+    id: str
     has_record: bool
     has_facts: bool
     state: JobState
@@ -98,7 +98,7 @@ class StoredJob(NamedTuple):
 class Entry(NamedTuple):
     """A place in a line. It is valid if its job is ready and still has this turn."""
 
-    id: int
+    id: str
     turn: int | None
     """None: the job's first"""
 
@@ -138,13 +138,13 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class JobSnapshot:
-    """Everything that is stored about one queue of jobs."""
+    """Everything that is stored about one queue of jobs; ids as people see them."""
 
     queue: str
     survey: Survey = field(default_factory=Survey)
     is_exact: bool = True
     """whether nothing was counted while it was read, so that recounting must come out right"""
-    jobs: Mapping[int, StoredJob] = field(default_factory=dict)
+    jobs: Mapping[str, StoredJob] = field(default_factory=dict)
     levels: Mapping[str, float] = field(default_factory=dict)
     rings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """priority -> tenants"""
@@ -158,28 +158,28 @@ class JobSnapshot:
     unparks: Mapping[str, float] = field(default_factory=dict)
     parked: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
     """key -> entries"""
-    due: Mapping[int, int] = field(default_factory=dict)
-    finished: Mapping[int, int] = field(default_factory=dict)
-    buried: Mapping[int, int] = field(default_factory=dict)
-    running: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    due: Mapping[str, int] = field(default_factory=dict)
+    finished: Mapping[str, int] = field(default_factory=dict)
+    buried: Mapping[str, int] = field(default_factory=dict)
+    running: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     """worker -> process -> job"""
     counts: Mapping[str, int] = field(default_factory=dict)
     """listing -> jobs"""
     directories: Mapping[str, frozenset[int]] = field(default_factory=dict)
     """listing -> numbers of its pages"""
-    pages: Mapping[tuple[str, int], frozenset[int]] = field(default_factory=dict)
+    pages: Mapping[tuple[str, int], frozenset[str]] = field(default_factory=dict)
     """listing and number of the page -> jobs"""
-    unique: Mapping[bytes, int] = field(default_factory=dict)
+    unique: Mapping[bytes, str] = field(default_factory=dict)
     windows: Mapping[bytes, int] = field(default_factory=dict)
     busy: Mapping[str, int] = field(default_factory=dict)
     types: frozenset[str] = frozenset()
     """workers that have said what they handle"""
-    suspects: Mapping[str, int] = field(default_factory=dict)
+    suspects: Mapping[str, str] = field(default_factory=dict)
     alarms: frozenset[str] = frozenset()
     """workers"""
-    progress: frozenset[int] = frozenset()
-    logs: frozenset[int] = frozenset()
-    attempts: frozenset[int] = frozenset()
+    progress: frozenset[str] = frozenset()
+    logs: frozenset[str] = frozenset()
+    attempts: frozenset[str] = frozenset()
     """jobs of which something is written down"""
     schedules: frozenset[str] = frozenset()
     slots: frozenset[str] = frozenset()

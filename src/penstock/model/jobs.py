@@ -104,6 +104,27 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class EndedAttempt:
+    """One attempt that has ended, as the history of a queue has it."""
+
+    place: str
+    """where it stands in the history; what comes after it is asked for with this"""
+    job: str
+    type: str
+    tenant: str
+    attempt: int
+    outcome: str
+    """done, failed, crashed, lost or cancelled"""
+    waited_ms: int
+    ran_us: int
+    cpu_us: int
+    worker: str
+    bytes: int
+    """of its data"""
+    ended_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """How far a running job says it has come."""
 

@@ -10,6 +10,8 @@ from penstock.model.queues import Counters
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from penstock.model.job_snapshot import JobSnapshot
+
 DIGEST_BYTES = 40
 """how long the digest in front of an index entry is"""
 
@@ -41,6 +43,8 @@ class QueueSnapshot:
     incarnation: str = ""
     process: int = 0
     """the last process id given out"""
+    holds_jobs: bool = False
+    """whether it holds jobs, of which `Snapshot.jobs` tells the rest"""
     is_paused: bool = False
     max_length: int | None = None
     max_failures: int = 0
@@ -81,6 +85,8 @@ class Snapshot:
 
     queues: Mapping[str, QueueSnapshot] = field(default_factory=dict)
     """every queue of which anything was found, listed or not"""
+    jobs: Mapping[str, JobSnapshot] = field(default_factory=dict)
+    """what else there is of queues that hold jobs"""
     registry: Mapping[str, Registration] = field(default_factory=dict)
     """the list of queues, by incarnation"""
     leases: Mapping[str, int] = field(default_factory=dict)

@@ -44,9 +44,9 @@ JOB_KEY_TYPES = {
     "levels": "zset",
     "ring": "list",
     "line": "list",
-    "stray": "list",
+    "stray": "zset",
     "strays": "set",
-    "parked": "list",
+    "parked": "zset",
     "unparks": "zset",
     "due": "zset",
     "finished": "zset",
@@ -78,18 +78,18 @@ pages.
 
 jobs: id -> record, written once. facts: id -> what has happened since, once something has.
 levels: priority -> itself, of those with a line. ring:<priority>: tenants, whose turn it is first.
-line:<priority>:<tenant>: entries, the next at the left. stray:<type>: entries that no worker who
-asked could take; strays: the types that have some. parked:<key>: entries that a limit holds back;
-unparks: key -> when to look (ms; +inf: when a slot is free). due: id -> when (ms).
-finished, buried: id -> when it ended (ms); done and cancelled jobs, dead jobs. counts: listing ->
-jobs. pages:<listing>: numbers of the pages that are not empty; page:<number>:<listing>: ids.
-unique_jobs: key -> id; windows: key -> until when it is taken (ms). limits: key -> slots, rate,
-per_ms, burst; buckets: key -> tokens and when they were counted; busy: key -> jobs that run.
-shares: tenant -> jobs a turn; credits: line -> what is left of its turn. paused_types. types:
-worker -> what it handles. suspects: worker -> the job that may be what kills workers, which it
-holds. progress: id -> what it said last; log:<id>; attempts:<id>: those that did not end well.
-alarms: worker -> when it was told to look (ms). schedules: name -> definition; slots: name -> when
-it is due (ms). history: one entry for each attempt that has ended.
+line:<priority>:<tenant>: entries, the next at the left. stray:<type>: turn and id -> priority, of
+jobs that no worker who asked could take; strays: the types that have some. parked:<key>: the same
+of jobs that a limit holds back; unparks: key -> when to look (ms; +inf: when a slot is free).
+due: id -> when (ms). finished, buried: id -> when it ended (ms); done and cancelled, dead jobs.
+counts: listing -> jobs. pages:<listing>: numbers of the pages that are not empty;
+page:<number>:<listing>: ids. unique_jobs: key -> id; windows: key -> until when it is taken (ms).
+limits: key -> slots, rate, per_ms, burst; buckets: key -> tokens and when they were counted; busy:
+key -> jobs that run. shares: tenant -> jobs a turn; credits: line -> what is left of its turn.
+paused_types. types: worker -> what it handles. suspects: worker -> the job that may be what kills
+workers, which it holds. progress: id -> what it said last; log:<id>; attempts:<id>: those that did
+not end well. alarms: worker -> when it was told to look (ms). schedules: name -> definition;
+slots: name -> when it is due (ms). history: one entry for each attempt that has ended.
 """
 
 OWNED_KINDS = frozenset(
@@ -202,6 +202,10 @@ class QueueKeys:
     def memory(self, lane: str) -> str:
         """string with expiry: number and reply of the last operation of a lane"""
         return f"{self.tag}:memory:{lane}"
+
+    def of_jobs(self, kind: str, owner: str = "") -> str:
+        """what `JOB_KEY_TYPES` says; the owner is the line, page or the like, if it has one"""
+        return f"{self.tag}:{kind}:{owner}" if kind in OWNED_KINDS else f"{self.tag}:{kind}"
 
     def job_list(self, kind: Literal["log", "attempts"], id_number: int) -> str:
         """list: what was written down about one job"""

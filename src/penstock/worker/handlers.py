@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -118,6 +118,17 @@ def find_handlers(module: ModuleType) -> Handlers:
     found = collect_handlers(marked, f"module {module.__name__!r}")
     named = ((getattr(value, _BACKOFF, None), value) for value in values)
     return found._replace(backoffs={name: value for name, value in named if name is not None})
+
+
+def as_handlers(
+    given: Handlers | Mapping[str, Handler | Function] | Iterable[Function | JobFunction[..., Any]],
+) -> Handlers:
+    """What a worker was given, in the one form it uses."""
+    if isinstance(given, Handlers):
+        return given
+    if isinstance(given, Mapping):
+        return Handlers({queue: make_handler(value) for queue, value in given.items()}, {}, {})
+    return collect_handlers(given)
 
 
 def collect_handlers(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.worker")
 
 _NOTE_EVERY_S = 0.05
+_FIRE_AGAIN_S = 1.0
 _MAX_CLAIM = 1000
 
 
@@ -63,6 +64,8 @@ class JobFeed(Feed):
         self._alarm: asyncio.TimerHandle | None = None
         self._noted: dict[JobContext, None] = {}
         self._note_timer: asyncio.TimerHandle | None = None
+        self._noting: dict[JobContext, asyncio.Lock] = {}
+        """jobs that have said something; one note of each is under way at a time"""
         self._errands: set[asyncio.Task[None]] = set()
         self.channels = {
             (keys.wake + self.worker).encode(): self.woken,
@@ -120,7 +123,9 @@ class JobFeed(Feed):
     async def _report_apart(self, outcomes: list[Context]) -> list[Context]:
         """Everything can be said together with the next claim; only notes must go before it."""
         for context in outcomes:
-            if isinstance(context, JobContext) and (context.lines or context.new_progress):
+            if isinstance(context, JobContext) and (
+                context.lines or context.new_progress or context in self._noting
+            ):
                 await self._note(context)
         return outcomes
 
@@ -162,8 +167,11 @@ class JobFeed(Feed):
         self._refuse(answer.refused)
 
     async def _fire(self, names: list[str]) -> None:
-        await fire_schedules(self._client, self.keys, names)
-        self.look()
+        if await fire_schedules(self._client, self.keys, names):
+            self.look()
+        else:
+            # Somebody else was first; or they cannot be fired, and would be named again at once.
+            self._loop.call_later(_FIRE_AGAIN_S, self.look)
 
     def _run_errand(self, errand: Any) -> None:
         task = asyncio.ensure_future(errand)
@@ -188,15 +196,22 @@ class JobFeed(Feed):
                 self._run_errand(self._note(context))
 
     async def _note(self, context: JobContext) -> None:
-        """Write down what a job has said. Only the last progress counts."""
-        lines, context.lines = context.lines, []
-        progress, context.new_progress = context.new_progress, b""
-        if lines or progress:
-            await self._store.run_once(
-                lambda o: jobs.note_job(
-                    self.keys, o, self.worker, context.token, progress, lines[-1000:]
+        """Write down what a job has said, in the order in which it did. Only the last progress
+        counts.
+        """
+        async with self._noting.setdefault(context, asyncio.Lock()):
+            # The list stays the same, as the job may be about to add to it.
+            lines = context.lines[:]
+            del context.lines[: len(lines)]
+            progress, context.new_progress = context.new_progress, b""
+            if lines or progress:
+                await self._store.run_once(
+                    lambda o: jobs.note_job(
+                        self.keys, o, self.worker, context.token, progress, lines[-1000:]
+                    )
                 )
-            )
+        if context.token not in self.held:
+            self._noting.pop(context, None)
 
 
 def _run(task: bytes, context: Any) -> Any:

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
     from penstock.worker.feed import Feed
 
+_ALL = 1_000_000
+"""more slots than there are"""
+
 
 class QueueOrder:
     """By turns; strictly in the order given; or so that what is started keeps to the weights."""
@@ -21,18 +24,21 @@ class QueueOrder:
         self._places = {queue: place for place, queue in enumerate(queues)}
         self._weights = weights
 
-    def goes_first(self, other: Feed, feed: Feed) -> bool:
-        """Whether `other`, if it has work, goes before `feed`."""
+    def owed(self, feed: Feed, feeds: Sequence[Feed]) -> int:
+        """How many free slots `feed` leaves to others that go first and may have work."""
+        others = [other for other in feeds if other.wants_work and self._goes_first(other, feed)]
+        if self._strict or self._weights:
+            # Nothing is taken while one of them may have work, also if it has no room for it now.
+            return _ALL if others else 0
+        # By turns, each gets a slot.
+        return sum(other.executor is feed.executor and other.room() > 0 for other in others)
+
+    def _goes_first(self, other: Feed, feed: Feed) -> bool:
         if self._strict:
             return self._places[other.queue] < self._places[feed.queue]
         if self._weights:
             return self._share(other) < self._share(feed)
         return other.claimed_at < feed.claimed_at
-
-    def owed(self, waiting: int, feed: Feed) -> int:
-        """How many free slots `feed` leaves to so many others that go first."""
-        # By turns, each gets a slot; otherwise nothing is taken while somebody goes first.
-        return waiting * feed.executor.slots * 1000 if self._strict or self._weights else waiting
 
     def _share(self, feed: Feed) -> float:
         return feed.started / self._weights.get(feed.queue, 1)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import uvloop
 
-from penstock.worker.handlers import choose_handlers, collect_handlers, load_handlers
+from penstock.worker.handlers import choose_handlers, load_handlers
 from penstock.worker.worker import Worker
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from penstock.client._async.client import AsyncPenstock
     from penstock.client._sync.client import Penstock
     from penstock.client.functions import JobFunction
@@ -35,8 +36,7 @@ def serve(
     Options are those of `Worker`: concurrency, grace_s, name, lease_ms, heartbeat_ms, strict,
     weights.
     """
-    chosen = handlers if isinstance(handlers, Mapping) else collect_handlers(handlers)
-    run_until_stopped(Worker(client.settings, chosen, **options))
+    run_until_stopped(Worker(client.settings, handlers, **options))
 
 
 def run_worker(

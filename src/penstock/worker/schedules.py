@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from penstock.client.job_ids import new_ids
 from penstock.codec.records import pack_head
+from penstock.codec.values import words_of
 from penstock.errors import PenstockError
-from penstock.model.job_options import make_options
+from penstock.model.job_options import MAX_WORDS, make_options
 from penstock.model.schedules import decode_schedule, due_slots
 from penstock.store.commands import job_rules
 from penstock.store.commands.jobs import Group, IdTaken
@@ -63,6 +64,6 @@ def scheduled_jobs(schedule: Schedule, count: int) -> list[Group]:
     if count == 0:
         return []
     options = make_options(schedule.type, schedule.options)  # type: ignore[arg-type]
-    head = pack_head(options)
+    head = pack_head(options, words_of(schedule.data, options.search, MAX_WORDS))
     members = [(number, schedule.data) for number in new_ids(count)]
     return [Group(head, options.delay_ms, options.run_at_ms, options.window_ms, members)]

@@ -24,14 +24,14 @@ from penstock.executors.processes import ProcessExecutor
 from penstock.executors.threads import ThreadExecutor
 from penstock.model.workers import HEARTBEAT_MS, LEASE_MS
 from penstock.worker.feed import Feed
-from penstock.worker.handlers import Handlers, make_handler
+from penstock.worker.handlers import Handlers, as_handlers
 from penstock.worker.job_feed import JobFeed
 from penstock.worker.order import QueueOrder
 from penstock.worker.prefetch import TOO_LONG_S
 from penstock.worker.wakeup import listen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from penstock.client._async.session import AsyncWorkerSession
     from penstock.client.functions import JobFunction
@@ -45,7 +45,8 @@ _LEAVE_S = 5.0
 
 
 class Worker:
-    """Serves queues with handlers, up to `concurrency` tasks at a time.
+    """Serves queues, up to `concurrency` tasks or jobs at a time. `handlers` are functions marked
+    with `@penstock.handler` or `@penstock.job`, or a mapping from queue to function.
 
     Queues take turns; with `strict` a queue is served only while those before it are empty, with
     `weights` each gets its share of what is started.
@@ -54,7 +55,9 @@ class Worker:
     def __init__(
         self,
         settings: Settings,
-        handlers: Handlers | Mapping[str, Handler | Function],
+        handlers: Handlers
+        | Mapping[str, Handler | Function]
+        | Iterable[Function | JobFunction[..., Any]],
         *,
         concurrency: int = 1,
         grace_s: float = 30.0,
@@ -74,9 +77,7 @@ class Worker:
             )
         # The store may be away for as long as it likes; a worker waits for it.
         self._client = AsyncPenstock(replace(settings, retry_for_s=None))
-        if not isinstance(handlers, Handlers):
-            tasks = {queue: make_handler(given) for queue, given in handlers.items()}
-            handlers = Handlers(tasks, {}, {})
+        handlers = as_handlers(handlers)
         self._handlers = handlers
         self._order = QueueOrder(handlers.queues, strict, weights or {})
         self._grace_s = grace_s
@@ -285,13 +286,7 @@ class Worker:
                 feed.nudge()
 
     def owed(self, feed: Feed) -> int:
-        goes_first = self._order.goes_first
-        waiting = sum(
-            goes_first(other, feed) and other.wants_work and other.room() > 0
-            for other in self._feeds
-            if other is not feed and other.executor is feed.executor
-        )
-        return self._order.owed(waiting, feed)
+        return self._order.owed(feed, self._feeds)
 
     def _pause(self, is_paused: bool) -> None:
         log.info("worker %s id=%s", "paused" if is_paused else "resumed", self.id)

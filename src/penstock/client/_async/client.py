@@ -99,8 +99,8 @@ class AsyncPenstock:
                 for future in done:
                     yield pending.pop(future)
         finally:
-            for future in pending:
-                future.cancel()
+            for future, job in pending.items():
+                self.results.forget(job._keys, job._number, future)
 
     async def queues(self) -> list[str]:
         """The names of all queues, in order.

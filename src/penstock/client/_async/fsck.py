@@ -8,19 +8,21 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from penstock.client._async.recovery import fail_worker
+from penstock.client._async.census import take_census
+from penstock.client._async.job_census import read_job_queue
+from penstock.client._async.job_repair import mend_jobs
+from penstock.client._async.recovery import fail_worker, leave_queue
 from penstock.client._async.transport import pause
-from penstock.client.wire import ConnectionLost, ReplyError, pack, store_error, unavailable
 from penstock.codec.elements import HOLDER_BYTES, open_element, open_unique
-from penstock.model.invariants import Violation, violations
+from penstock.model.job_invariants import all_violations
 from penstock.model.snapshot import DIGEST_BYTES, Element, QueueSnapshot, Snapshot
 from penstock.store.commands import checks, queues, workers
-from penstock.store.keys import KEY_TYPES, QUEUE_KEY_TYPES, KeyName
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from penstock.client._async.client import AsyncPenstock
+    from penstock.model.invariants import Violation
     from penstock.store.keys import QueueKeys
 
 _SMALL = 10_000
@@ -38,6 +40,8 @@ class Report:
     queues: int = 0
     tasks: int = 0
     """waiting, held or dead"""
+    jobs: int = 0
+    """in any state"""
     workers: int = 0
     violations: list[Violation] = field(default_factory=list)
     repaired: list[Violation] = field(default_factory=list)
@@ -51,19 +55,20 @@ async def check(client: AsyncPenstock) -> Report:
     busy system things move between two reads.
     """
     snapshot = await take_snapshot(client)
-    found = violations(snapshot)
+    found = all_violations(snapshot)
     if found:
         await pause(_SETTLE_S)
         snapshot = await take_snapshot(client)
         before = {violation.identity for violation in found}
-        found = [v for v in violations(snapshot) if v.identity in before]
+        found = [v for v in all_violations(snapshot) if v.identity in before]
     if snapshot.mistyped_keys:
         # What cannot be read may be what makes the rest right: living workers would look unknown.
         found = [replace(violation, is_repairable=False) for violation in found]
     seen = snapshot.queues.values()
     return Report(
         queues=sum(queue.exists for queue in seen),
-        tasks=sum(queue.ready + queue.held + queue.dead for queue in seen),
+        tasks=sum(q.ready + q.held + q.dead for q in seen if q.name not in snapshot.jobs),
+        jobs=sum(queue.survey.sizes.get("jobs", 0) for queue in snapshot.jobs.values()),
         workers=len(snapshot.known_workers),
         violations=found,
     )
@@ -73,11 +78,13 @@ async def repair(client: AsyncPenstock, report: Report) -> Report:
     """Mend what the report calls repairable, and check again.
 
     Tasks of workers that nobody knows go back to the front of their queues; keys, failures and
-    names that belong to nothing are removed. Counters are never rewritten.
+    names that belong to nothing are removed. A job that is in no line goes back to its own, and
+    listings and counts of jobs are put right. Counters of what has happened are never rewritten.
     """
     for violation in report.violations:
         if violation.is_repairable:
             await _mend(client, violation)
+    await mend_jobs(client, report.violations)
     after = await check(client)
     left = {violation.identity for violation in after.violations}
     after.repaired = [v for v in report.violations if v.is_repairable and v.identity not in left]
@@ -90,83 +97,27 @@ async def take_snapshot(client: AsyncPenstock, with_elements: bool = True) -> Sn
     that are unique or have failed before. Without `with_elements` tasks are only counted.
     """
     keys = client.keys
-    found = _Keys()
-    async for key in _scan(client):
-        await _classify(client, key, found)
-    names = {name.queue for name in found.names if name.queue}
-    snapshots = {}
-    for queue in sorted(names):
-        if queue not in found.broken:
-            holders = [n.owner for n in found.names if n.queue == queue and n.kind == "running"]
-            snapshots[queue] = await _read_queue(client, keys.queue(queue), holders, with_elements)
+    found = await take_census(client.store, keys)
+    snapshots, jobs = {}, {}
+    for queue in sorted({name.queue for name in found.names if name.queue} - found.broken):
+        of_queue = found.of_queue(queue)
+        holders = [name.owner for name in of_queue if name.kind == "running"]
+        snapshot = await _read_queue(client, keys.queue(queue), holders, with_elements)
+        snapshots[queue] = snapshot
+        if snapshot.holds_jobs or queue in found.job_queues():
+            jobs[queue] = await read_job_queue(client.store, keys.queue(queue), of_queue)
     # What queues refer to is read after them: a worker registers before it joins one.
     lists = sorted(n.owner for n in found.names if n.kind == "work")
     facts = {} if "" in found.broken else await _read_namespace(client, lists, found.broken)
     return Snapshot(
         queues=snapshots,
+        jobs=jobs,
         unknown_keys=tuple(found.unknown),
         mistyped_keys=tuple(found.mistyped),
         expiring_keys=tuple(found.expiring),
         lasting_keys=tuple(found.lasting),
         **facts,
     )
-
-
-class _Keys:
-    """What the census of keys found."""
-
-    def __init__(self) -> None:
-        self.names: set[KeyName] = set()
-        self.broken: set[str] = set()
-        """queues (empty: what crosses them) with a key that cannot be read"""
-        self.unknown: list[str] = []
-        self.mistyped: list[str] = []
-        self.expiring: list[str] = []
-        self.lasting: list[str] = []
-
-
-async def _scan(client: AsyncPenstock) -> AsyncIterator[str]:
-    """Every key of the namespace, on every server; one may come twice."""
-    store = client.store
-    try:
-        for channel in await store.router.every_channel():
-            cursor = b"0"
-            while True:
-                question = pack("SCAN", cursor, "MATCH", client.keys.pattern, "COUNT", _PAGE)
-                reply = await channel.exchange(question)
-                if isinstance(reply, ReplyError):
-                    raise store_error(reply, store.address)
-                cursor, page = reply
-                for key in page:
-                    yield key.decode(errors="backslashreplace")
-                if cursor == b"0":
-                    break
-    except ConnectionLost as error:
-        # Not repeated: a check that was cut off is best begun again by whoever asked for it.
-        raise unavailable(store.address, 0, error) from error
-
-
-async def _classify(client: AsyncPenstock, key: str, found: _Keys) -> None:
-    name = client.keys.identify(key)
-    if name is None:
-        found.unknown.append(key)
-        return
-    facts = await client.store.run(checks.describe_key(key))
-    if facts.type == "none":
-        return
-    wanted = (QUEUE_KEY_TYPES if name.queue else KEY_TYPES)[name.kind]
-    if facts.type != wanted:
-        found.mistyped.append(key)
-        if name.kind != "memory":
-            found.broken.add(name.queue)
-    elif name.kind == "memory":
-        if facts.ttl_ms < 0:
-            found.lasting.append(key)
-    elif facts.ttl_ms >= 0:
-        found.expiring.append(key)
-    # Memories are many and say nothing about a queue.
-    if name.kind != "memory":
-        found.names.add(name)
 
 
 async def _read_queue(
@@ -295,10 +246,7 @@ async def _mend(client: AsyncPenstock, violation: Violation) -> None:
 
 
 async def _leave(client: AsyncPenstock, queue: str, worker: str) -> None:
-    keys = client.keys.queue(queue)
-    await client.store.run_once(
-        lambda operation: queues.leave_queue(keys, operation, worker, is_lost=True)
-    )
+    await leave_queue(client.store, client.keys.queue(queue), worker, is_lost=True)
 
 
 async def _forget_failures(client: AsyncPenstock, keys: QueueKeys, digest: str) -> None:

@@ -96,7 +96,9 @@ class AsyncSchedules:
 
     async def remove(self, name: str) -> None:
         """Remove a schedule; jobs that it has sent stay. Raises ScheduleNotFound."""
-        if not await self._store.run(job_rules.remove_schedule(self._keys, name)):
+        if not await self._store.run_once(
+            lambda operation: job_rules.remove_schedule(self._keys, operation, name)
+        ):
             raise self._absent(name)
 
     async def run(self, name: str) -> AsyncJob[Any]:

@@ -101,8 +101,8 @@ class Penstock:
                 for future in done:
                     yield pending.pop(future)
         finally:
-            for future in pending:
-                future.cancel()
+            for future, job in pending.items():
+                self.results.forget(job._keys, job._number, future)
 
     def queues(self) -> list[str]:
         """The names of all queues, in order.

@@ -10,19 +10,21 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from penstock.client._sync.recovery import fail_worker
+from penstock.client._sync.census import take_census
+from penstock.client._sync.job_census import read_job_queue
+from penstock.client._sync.job_repair import mend_jobs
+from penstock.client._sync.recovery import fail_worker, leave_queue
 from penstock.client._sync.transport import pause
-from penstock.client.wire import ConnectionLost, ReplyError, pack, store_error, unavailable
 from penstock.codec.elements import HOLDER_BYTES, open_element, open_unique
-from penstock.model.invariants import Violation, violations
+from penstock.model.job_invariants import all_violations
 from penstock.model.snapshot import DIGEST_BYTES, Element, QueueSnapshot, Snapshot
 from penstock.store.commands import checks, queues, workers
-from penstock.store.keys import KEY_TYPES, QUEUE_KEY_TYPES, KeyName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.client._sync.client import Penstock
+    from penstock.model.invariants import Violation
     from penstock.store.keys import QueueKeys
 
 _SMALL = 10_000
@@ -40,6 +42,8 @@ class Report:
     queues: int = 0
     tasks: int = 0
     """waiting, held or dead"""
+    jobs: int = 0
+    """in any state"""
     workers: int = 0
     violations: list[Violation] = field(default_factory=list)
     repaired: list[Violation] = field(default_factory=list)
@@ -53,19 +57,20 @@ def check(client: Penstock) -> Report:
     busy system things move between two reads.
     """
     snapshot = take_snapshot(client)
-    found = violations(snapshot)
+    found = all_violations(snapshot)
     if found:
         pause(_SETTLE_S)
         snapshot = take_snapshot(client)
         before = {violation.identity for violation in found}
-        found = [v for v in violations(snapshot) if v.identity in before]
+        found = [v for v in all_violations(snapshot) if v.identity in before]
     if snapshot.mistyped_keys:
         # What cannot be read may be what makes the rest right: living workers would look unknown.
         found = [replace(violation, is_repairable=False) for violation in found]
     seen = snapshot.queues.values()
     return Report(
         queues=sum(queue.exists for queue in seen),
-        tasks=sum(queue.ready + queue.held + queue.dead for queue in seen),
+        tasks=sum(q.ready + q.held + q.dead for q in seen if q.name not in snapshot.jobs),
+        jobs=sum(queue.survey.sizes.get("jobs", 0) for queue in snapshot.jobs.values()),
         workers=len(snapshot.known_workers),
         violations=found,
     )
@@ -75,11 +80,13 @@ def repair(client: Penstock, report: Report) -> Report:
     """Mend what the report calls repairable, and check again.
 
     Tasks of workers that nobody knows go back to the front of their queues; keys, failures and
-    names that belong to nothing are removed. Counters are never rewritten.
+    names that belong to nothing are removed. A job that is in no line goes back to its own, and
+    listings and counts of jobs are put right. Counters of what has happened are never rewritten.
     """
     for violation in report.violations:
         if violation.is_repairable:
             _mend(client, violation)
+    mend_jobs(client, report.violations)
     after = check(client)
     left = {violation.identity for violation in after.violations}
     after.repaired = [v for v in report.violations if v.is_repairable and v.identity not in left]
@@ -92,83 +99,27 @@ def take_snapshot(client: Penstock, with_elements: bool = True) -> Snapshot:
     that are unique or have failed before. Without `with_elements` tasks are only counted.
     """
     keys = client.keys
-    found = _Keys()
-    for key in _scan(client):
-        _classify(client, key, found)
-    names = {name.queue for name in found.names if name.queue}
-    snapshots = {}
-    for queue in sorted(names):
-        if queue not in found.broken:
-            holders = [n.owner for n in found.names if n.queue == queue and n.kind == "running"]
-            snapshots[queue] = _read_queue(client, keys.queue(queue), holders, with_elements)
+    found = take_census(client.store, keys)
+    snapshots, jobs = {}, {}
+    for queue in sorted({name.queue for name in found.names if name.queue} - found.broken):
+        of_queue = found.of_queue(queue)
+        holders = [name.owner for name in of_queue if name.kind == "running"]
+        snapshot = _read_queue(client, keys.queue(queue), holders, with_elements)
+        snapshots[queue] = snapshot
+        if snapshot.holds_jobs or queue in found.job_queues():
+            jobs[queue] = read_job_queue(client.store, keys.queue(queue), of_queue)
     # What queues refer to is read after them: a worker registers before it joins one.
     lists = sorted(n.owner for n in found.names if n.kind == "work")
     facts = {} if "" in found.broken else _read_namespace(client, lists, found.broken)
     return Snapshot(
         queues=snapshots,
+        jobs=jobs,
         unknown_keys=tuple(found.unknown),
         mistyped_keys=tuple(found.mistyped),
         expiring_keys=tuple(found.expiring),
         lasting_keys=tuple(found.lasting),
         **facts,
     )
-
-
-class _Keys:
-    """What the census of keys found."""
-
-    def __init__(self) -> None:
-        self.names: set[KeyName] = set()
-        self.broken: set[str] = set()
-        """queues (empty: what crosses them) with a key that cannot be read"""
-        self.unknown: list[str] = []
-        self.mistyped: list[str] = []
-        self.expiring: list[str] = []
-        self.lasting: list[str] = []
-
-
-def _scan(client: Penstock) -> Iterator[str]:
-    """Every key of the namespace, on every server; one may come twice."""
-    store = client.store
-    try:
-        for channel in store.router.every_channel():
-            cursor = b"0"
-            while True:
-                question = pack("SCAN", cursor, "MATCH", client.keys.pattern, "COUNT", _PAGE)
-                reply = channel.exchange(question)
-                if isinstance(reply, ReplyError):
-                    raise store_error(reply, store.address)
-                cursor, page = reply
-                for key in page:
-                    yield key.decode(errors="backslashreplace")
-                if cursor == b"0":
-                    break
-    except ConnectionLost as error:
-        # Not repeated: a check that was cut off is best begun again by whoever asked for it.
-        raise unavailable(store.address, 0, error) from error
-
-
-def _classify(client: Penstock, key: str, found: _Keys) -> None:
-    name = client.keys.identify(key)
-    if name is None:
-        found.unknown.append(key)
-        return
-    facts = client.store.run(checks.describe_key(key))
-    if facts.type == "none":
-        return
-    wanted = (QUEUE_KEY_TYPES if name.queue else KEY_TYPES)[name.kind]
-    if facts.type != wanted:
-        found.mistyped.append(key)
-        if name.kind != "memory":
-            found.broken.add(name.queue)
-    elif name.kind == "memory":
-        if facts.ttl_ms < 0:
-            found.lasting.append(key)
-    elif facts.ttl_ms >= 0:
-        found.expiring.append(key)
-    # Memories are many and say nothing about a queue.
-    if name.kind != "memory":
-        found.names.add(name)
 
 
 def _read_queue(
@@ -295,10 +246,7 @@ def _mend(client: Penstock, violation: Violation) -> None:
 
 
 def _leave(client: Penstock, queue: str, worker: str) -> None:
-    keys = client.keys.queue(queue)
-    client.store.run_once(
-        lambda operation: queues.leave_queue(keys, operation, worker, is_lost=True)
-    )
+    leave_queue(client.store, client.keys.queue(queue), worker, is_lost=True)
 
 
 def _forget_failures(client: Penstock, keys: QueueKeys, digest: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.client._sync.transport import wait_future
-from penstock.codec.ids import id_number
+from penstock.codec.ids import id_text
 from penstock.codec.records import open_error
 from penstock.codec.values import open_result
 from penstock.errors import (
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from penstock.client._sync.client import Penstock
     from penstock.client.results import Ending
     from penstock.model.jobs import Attempt, JobInfo, JobState, Priority, Progress
+    from penstock.store.keys import QueueKeys
 
 R = TypeVar("R")
 
@@ -37,17 +38,38 @@ _LOOKED_AT = 10_000
 class Job(Generic[R]):
     """A job by its id. Nothing is read before it is asked for, and nothing is kept."""
 
+    __slots__ = ("_client", "_keys", "_number", "is_new", "type")
+
     def __init__(
-        self, client: Penstock, queue: str, id: str, type: str, is_new: bool = True
+        self,
+        client: Penstock,
+        keys: QueueKeys,
+        number: int,
+        type: str,
+        is_new: bool = True,
     ) -> None:
         self._client = client
-        self._keys = client.keys.queue(queue)
-        self._number = id_number(id)
-        self.queue = queue
-        self.id = id
+        self._keys = keys
+        self._number = number
         self.type = type
         self.is_new = is_new
         """False if a job with the same unique key or id was there already, and this is that one"""
+
+    @property
+    def id(self) -> str:
+        return id_text(self._number)
+
+    @property
+    def queue(self) -> str:
+        return self._keys.queue
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Job) and self._number == other._number and self._keys is other._keys
+        )
+
+    def __hash__(self) -> int:
+        return hash(self._number)
 
     def __repr__(self) -> str:
         return f"<{self.__class__.__name__} {self.id} of queue {self.queue!r}>"
@@ -85,7 +107,7 @@ class Job(Generic[R]):
                 f"`penstock job explain {self.id}` says what it waits for"
             ) from None
         finally:
-            future.cancel()
+            self._client.results.forget(self._keys, self._number, future)
         return self._open(ending)  # type: ignore[no-any-return]
 
     def cancel(self) -> JobState:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
@@ -13,7 +14,7 @@ from penstock.client._sync.job import Job
 from penstock.client._sync.subscription import Subscription
 from penstock.client._sync.transport import pause
 from penstock.client.job_ids import new_ids
-from penstock.codec.ids import id_number, id_text
+from penstock.codec.ids import id_number
 from penstock.codec.records import open_event, pack_head
 from penstock.codec.values import pack_data, split_words, words_of
 from penstock.errors import InvalidArgument, JobNotFound, QueueFull, QueueNotFound
@@ -25,20 +26,30 @@ from penstock.model.job_rules import (
     check_limit,
     check_share,
 )
-from penstock.model.jobs import JOB_STATES, STATES_BY_CODE, JobEvent, JobPage
+from penstock.model.jobs import (
+    JOB_STATES,
+    STATES_BY_CODE,
+    WAITING_STATES,
+    JobEvent,
+    JobPage,
+    check_state,
+)
 from penstock.model.names import check_name
 from penstock.model.queues import Deleted, check_payload
 from penstock.store.commands import job_records, job_rules, jobs, queues
 from penstock.store.commands.jobs import Group, IdTaken
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Sequence
+    from collections.abc import Callable, Generator, Iterable, Sequence
 
     from penstock.client._sync.client import Penstock
     from penstock.model.job_filters import FilterSettings
-    from penstock.model.jobs import JobEventKind, JobInfo, JobState
+    from penstock.model.jobs import EndedAttempt, JobEventKind, JobInfo, JobState
+    from penstock.store.command import Command
 
-_BATCH_JOBS = 1000
+    OnProgress = Callable[[int], None]
+
+_BATCH_JOBS = 500
 _BATCH_BYTES = 1024 * 1024
 _CHUNK = 500
 _ROOM_S = 0.5
@@ -65,7 +76,7 @@ class Jobs:
     def add_many(
         self, type: str, items: Iterable[object], **options: Unpack[JobSettings]
     ) -> list[Job[Any]]:
-        """Send many jobs with the same options, in batches of up to 1,000; each batch is added
+        """Send many jobs with the same options, in batches of up to 500; each batch is added
         whole or not at all. If one is refused, the ones before it stay (`error.accepted` says how
         many).
         """
@@ -178,17 +189,43 @@ class Jobs:
         """The same for tags."""
         return self._tally("G")
 
-    def retry(self, **which: Unpack[FilterSettings]) -> int:
-        """Let all dead jobs, or those of one type, tenant or tag, run again; returns how many."""
-        return self._each("dead", which, job_records.retry_jobs, "retried")
+    def retry(
+        self, *, on_progress: OnProgress | None = None, **which: Unpack[FilterSettings]
+    ) -> int:
+        """Let all dead jobs, or those of one type, tenant or tag, run again; returns how many.
 
-    def cancel(self, state: JobState, **which: Unpack[FilterSettings]) -> int:
-        """Cancel all jobs in a waiting state, or those of one type, tenant or tag."""
-        return self._each(state, which, job_records.cancel_jobs, "cancelled")
+        `on_progress` is called now and then with how many jobs have been looked at.
+        """
+        return self._each("dead", which, job_records.retry_jobs, "retried", on_progress)
 
-    def remove(self, state: JobState, **which: Unpack[FilterSettings]) -> int:
+    def cancel(
+        self,
+        state: JobState,
+        *,
+        on_progress: OnProgress | None = None,
+        **which: Unpack[FilterSettings],
+    ) -> int:
+        """Cancel all jobs in a waiting state, or those of one type, tenant or tag; returns how
+        many.
+        """
+        if check_state(state) not in WAITING_STATES:
+            raise InvalidArgument(
+                f"only waiting jobs are cancelled together, not {state} ones; give one of "
+                f"{', '.join(WAITING_STATES)}, or cancel each running job by itself"
+            )
+        return self._each(state, which, job_records.cancel_jobs, "cancelled", on_progress)
+
+    def remove(
+        self,
+        state: JobState,
+        *,
+        on_progress: OnProgress | None = None,
+        **which: Unpack[FilterSettings],
+    ) -> int:
         """Remove all jobs in a state, or those of one type, tenant or tag; returns how many."""
-        return self._each(state, which, job_records.remove_jobs, "removed")
+        if check_state(state) == "running":
+            raise InvalidArgument("running jobs cannot be removed; cancel each of them first")
+        return self._each(state, which, job_records.remove_jobs, "removed", on_progress)
 
     def purge(self) -> int:
         """Remove the finished jobs that are kept no longer, at once; it also happens by itself, a
@@ -205,11 +242,11 @@ class Jobs:
 
     def pause_type(self, type: str) -> None:
         """Hand out no more jobs of a type. What runs goes on."""
-        self._rule(job_rules.pause_type(self._keys, check_name("job type", type), True))
+        self._rule(job_rules.pause_type, check_name("job type", type), True)
 
     def resume_type(self, type: str) -> None:
         """Hand out jobs of a type again."""
-        self._rule(job_rules.pause_type(self._keys, check_name("job type", type), False))
+        self._rule(job_rules.pause_type, check_name("job type", type), False)
 
     def limit(
         self,
@@ -228,12 +265,12 @@ class Jobs:
         its own. Jobs are sent with `key=...`.
         """
         slots, rate, per_ms, burst = check_limit(key, concurrency, rate, per, burst)
-        self._rule(job_rules.set_limit(self._keys, key, slots, rate, per_ms, burst))
+        self._rule(job_rules.set_limit, key, slots, rate, per_ms, burst)
 
     def share(self, tenant: str, weight: int) -> None:
         """How many jobs of a tenant start in its turn, where several tenants wait; 1 if not set."""
         check_share(weight)
-        self._rule(job_rules.set_share(self._keys, check_name("tenant", tenant), weight))
+        self._rule(job_rules.set_share, check_name("tenant", tenant), weight)
 
     def pause(self) -> None:
         """Hand out nothing more. What runs goes on, and jobs can still be added."""
@@ -261,6 +298,19 @@ class Jobs:
     def delete(self) -> Deleted:
         """Delete all jobs but those that run, and the queue itself unless some do."""
         return delete_jobs(self._store, self._client.keys, self._keys)
+
+    def history(self, after: str = "-", limit: int = 1000) -> list[EndedAttempt]:
+        """Attempts that have ended, oldest first, after a place (`place` of the last one read).
+
+        Unlike events, it is kept: the last `history_length` attempts or so, 100,000 by default.
+        """
+        if after != "-" and not re.fullmatch(r"\d{1,20}-\d{1,20}", after):
+            raise InvalidArgument(
+                f"{after!r} is no place in a history; give the `place` of an attempt, or '-'"
+            )
+        if type(limit) is not int or not 1 <= limit <= 10_000:
+            raise InvalidArgument(f"limit is {limit!r}; give a whole number from 1 to 10000")
+        return self._store.run(job_records.read_history(self._keys, after, limit))
 
     def events(
         self, *kinds: JobEventKind, timeout_s: float | None = None
@@ -305,8 +355,11 @@ class Jobs:
                 if left_s <= 0:
                     raise
                 pause(min(left_s, _ROOM_S))
+        client, keys, kind = self._client, self._keys, options.type
+        if not existing:
+            return [Job(client, keys, number, kind) for number in numbers]
         return [
-            self._job(existing.get(index, number), options.type, index not in existing)
+            self._job(existing.get(index, number), kind, index not in existing)
             for index, number in enumerate(numbers)
         ]
 
@@ -320,7 +373,7 @@ class Jobs:
         )
 
     def _job(self, number: int, type: str, is_new: bool = True) -> Job[Any]:
-        return Job(self._client, self.name, id_text(number), type, is_new)
+        return Job(self._client, self._keys, number, type, is_new)
 
     def _read(self, numbers: Sequence[int], with_data: bool) -> list[JobInfo | None]:
         found: list[JobInfo | None] = []
@@ -348,10 +401,17 @@ class Jobs:
         kept.sort(key=lambda job: job.process)
         return JobPage(kept[:limit], "", len(kept))
 
-    def _each(self, state: JobState, which: FilterSettings, build: Any, wanted: str) -> int:
+    def _each(
+        self,
+        state: JobState,
+        which: FilterSettings,
+        build: Any,
+        wanted: str,
+        on_progress: OnProgress | None,
+    ) -> int:
         """Do something to every job of a listing, in chunks."""
         chosen = make_filter(state, which)
-        done = 0
+        done = seen = 0
         place: tuple[int, int] | None = None
         while True:
             page = self._store.run(
@@ -370,6 +430,9 @@ class Jobs:
             if numbers:
                 words = self._store.run_once(partial(build, self._keys, ids=numbers))
                 done += words.count(wanted)
+            seen += len(page.places)
+            if on_progress is not None:
+                on_progress(seen)
 
     def _tally(self, dimension: str) -> dict[str, dict[JobState, int]]:
         found: dict[str, dict[JobState, int]] = {}
@@ -381,8 +444,8 @@ class Jobs:
             if cursor == "0":
                 return dict(sorted(found.items()))
 
-    def _rule(self, command: Any) -> None:
-        if not self._store.run(command):
+    def _rule(self, build: Callable[..., Command[bool]], *arguments: str | float) -> None:
+        if not self._store.run_once(lambda operation: build(self._keys, operation, *arguments)):
             raise QueueNotFound(
                 f"there is no queue {self.name!r}; send a job or start a worker first"
             )
@@ -398,7 +461,10 @@ def _groups(
 ) -> list[Group]:
     by_head: dict[bytes, list[tuple[int, bytes]]] = {}
     for number, (head, data) in zip(numbers, batch, strict=True):
-        by_head.setdefault(head, []).append((number, data))
+        members = by_head.get(head)
+        if members is None:
+            members = by_head[head] = []
+        members.append((number, data))
     return [
         Group(head, options.delay_ms, options.run_at_ms, options.window_ms, members)
         for head, members in by_head.items()

@@ -98,7 +98,9 @@ class Schedules:
 
     def remove(self, name: str) -> None:
         """Remove a schedule; jobs that it has sent stay. Raises ScheduleNotFound."""
-        if not self._store.run(job_rules.remove_schedule(self._keys, name)):
+        if not self._store.run_once(
+            lambda operation: job_rules.remove_schedule(self._keys, operation, name)
+        ):
             raise self._absent(name)
 
     def run(self, name: str) -> Job[Any]:

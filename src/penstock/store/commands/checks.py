@@ -111,6 +111,7 @@ def queue_snapshot(queue: str, workers: Sequence[str], reply: list[Any]) -> Queu
         name=queue,
         incarnation=settings.get("incarnation", b"").decode(),
         process=int(settings.get("process", 0)),
+        holds_jobs=settings.get("kind") == b"jobs",
         is_paused="paused" in settings,
         max_length=int(settings["max_length"]) if "max_length" in settings else None,
         max_failures=int(settings.get("max_failures", DEFAULT_MAX_FAILURES)),

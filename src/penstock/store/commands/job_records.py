@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from penstock.codec.records import open_attempt, open_job
-from penstock.model.jobs import STATES_BY_CODE, Attempt, JobInfo, JobState
+from penstock.codec.records import open_attempt, open_ended_attempt, open_job
+from penstock.model.jobs import STATES_BY_CODE, Attempt, EndedAttempt, JobInfo, JobState
 from penstock.model.queues import Deleted
 from penstock.store.command import Command, Operation, unexpected
 from penstock.store.commands.jobs import check_jobs
@@ -22,6 +22,7 @@ REMOVE_JOBS = load("jobs/remove_jobs")
 CHANGE_JOB = load("jobs/change_job")
 READ_JOBS = load("jobs/read_jobs")
 READ_JOB_LISTS = load("jobs/read_job_lists")
+READ_HISTORY = load("jobs/read_history")
 PAGE_JOBS = load("jobs/page_jobs")
 COUNT_JOBS = load("jobs/count_jobs")
 TALLY_JOBS = load("jobs/tally_jobs")
@@ -29,6 +30,20 @@ LIST_RUNNING = load("jobs/list_running")
 EXPLAIN_JOB = load("jobs/explain_job")
 PURGE_JOBS = load("jobs/purge_jobs")
 DELETE_JOBS = load("jobs/delete_jobs")
+
+
+def read_history(keys: QueueKeys, after: str, limit: int) -> Command[list[EndedAttempt]]:
+    """Attempts that have ended, after a place in the history ('-': from the oldest)."""
+
+    def decode(reply: list[Any]) -> list[EndedAttempt]:
+        if reply[0] != b"ok":
+            raise unexpected(READ_HISTORY, reply)
+        return [
+            open_ended_attempt(place.decode(), fields)
+            for place, fields in zip(reply[1::2], reply[2::2], strict=True)
+        ]
+
+    return Command(READ_HISTORY, (keys.meta,), (after, limit), decode)
 
 
 def cancel_jobs(keys: QueueKeys, operation: Operation, ids: Sequence[int]) -> Command[list[str]]:
@@ -98,22 +113,26 @@ def read_log(
     """How many lines there are, and some of them with their times."""
 
     def decode(reply: list[Any]) -> tuple[int, list[tuple[float, str]]]:
+        _check_lists(keys, reply)
         lines = []
         for line in reply[2:]:
             at, _, text = line.partition(b" ")
             lines.append((int(at) / 1000, text.decode(errors="replace")))
         return int(reply[1]), lines
 
-    return Command(READ_JOB_LISTS, (keys.job_list("log", id_number),), (offset, limit), decode)
+    names = (keys.meta, keys.job_list("log", id_number))
+    return Command(READ_JOB_LISTS, names, (offset, limit), decode)
 
 
 def read_attempts(keys: QueueKeys, id_number: int) -> Command[list[Attempt]]:
     """The attempts that did not end well, oldest first."""
 
     def decode(reply: list[Any]) -> list[Attempt]:
+        _check_lists(keys, reply)
         return [open_attempt(line) for line in reply[2:]]
 
-    return Command(READ_JOB_LISTS, (keys.job_list("attempts", id_number),), (0, 1000), decode)
+    names = (keys.meta, keys.job_list("attempts", id_number))
+    return Command(READ_JOB_LISTS, names, (0, 1000), decode)
 
 
 class IdPage(NamedTuple):
@@ -136,6 +155,7 @@ def page_jobs(
         if reply[0] == b"ok":
             places = [(int(reply[at]), int(reply[at + 1])) for at in range(2, len(reply), 2)]
             return IdPage(int(reply[1]), places)
+        check_jobs(keys, PAGE_JOBS, reply)
         raise unexpected(PAGE_JOBS, reply)
 
     page, number = ("", "") if after is None else after
@@ -149,6 +169,7 @@ def count_jobs(keys: QueueKeys, listings: Sequence[str]) -> Command[list[int]]:
     def decode(reply: list[Any]) -> list[int]:
         if reply[0] == b"ok":
             return [int(count) for count in reply[1:]]
+        check_jobs(keys, COUNT_JOBS, reply)
         raise unexpected(COUNT_JOBS, reply)
 
     return Command(COUNT_JOBS, (keys.meta,), tuple(listings), decode)
@@ -161,6 +182,7 @@ def tally_jobs(keys: QueueKeys, cursor: str, dimension: str) -> Command[tuple[st
         if reply[0] == b"ok":
             pairs = zip(reply[2::2], reply[3::2], strict=True)
             return reply[1].decode(), {name.decode(): int(count) for name, count in pairs}
+        check_jobs(keys, TALLY_JOBS, reply)
         raise unexpected(TALLY_JOBS, reply)
 
     return Command(TALLY_JOBS, (keys.meta,), (cursor, f"?{dimension}:*"), decode)
@@ -173,9 +195,10 @@ def list_running(keys: QueueKeys, worker: str) -> Command[list[int]]:
         if reply[0] == b"ok":
             held = zip(reply[1::2], reply[2::2], strict=True)
             return [number for _, number in sorted((int(p), int(n)) for p, n in held)]
+        check_jobs(keys, LIST_RUNNING, reply)
         raise unexpected(LIST_RUNNING, reply)
 
-    return Command(LIST_RUNNING, (keys.running(worker),), (), decode)
+    return Command(LIST_RUNNING, (keys.meta, keys.running(worker)), (), decode)
 
 
 class Findings(NamedTuple):
@@ -245,6 +268,12 @@ def delete_jobs(
         (operation.number, limit, int(is_last)),
         decode,
     )
+
+
+def _check_lists(keys: QueueKeys, reply: list[Any]) -> None:
+    if reply[0] != b"ok":
+        check_jobs(keys, READ_JOB_LISTS, reply)
+        raise unexpected(READ_JOB_LISTS, reply)
 
 
 def _each(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.store.command import Command, Operation, unexpected
+from penstock.store.command import Argument, Command, Operation, unexpected
 from penstock.store.commands.jobs import check_jobs, group_arguments
-from penstock.store.script import load
+from penstock.store.script import Script, load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,40 +23,30 @@ LIST_SCHEDULES = load("jobs/list_schedules")
 FIRE_SCHEDULE = load("jobs/fire_schedule")
 
 
-def pause_type(keys: QueueKeys, job_type: str, is_paused: bool) -> Command[bool]:
+def pause_type(
+    keys: QueueKeys, operation: Operation, job_type: str, is_paused: bool
+) -> Command[bool]:
     """Hand out no jobs of a type, or hand them out again; False if there is no such queue."""
-
-    def decode(reply: list[Any]) -> bool:
-        if reply[0] in (b"ok", b"no_queue"):
-            return bool(reply[0] == b"ok")
-        raise unexpected(PAUSE_TYPE, reply)
-
-    return Command(PAUSE_TYPE, (keys.meta,), (job_type, int(is_paused)), decode)
+    return _rule(PAUSE_TYPE, keys, operation, job_type, int(is_paused))
 
 
 def set_limit(
-    keys: QueueKeys, key: str, slots: int, rate: float, per_ms: int, burst: float
+    keys: QueueKeys,
+    operation: Operation,
+    key: str,
+    slots: int,
+    rate: float,
+    per_ms: int,
+    burst: float,
 ) -> Command[bool]:
     """Limit a key ('' the queue, '*' any key); all zero lifts it. False if there is no queue."""
-
-    def decode(reply: list[Any]) -> bool:
-        if reply[0] in (b"ok", b"no_queue"):
-            return bool(reply[0] == b"ok")
-        raise unexpected(SET_LIMIT, reply)
-
     settings = f"{slots} {rate!r} {per_ms} {burst!r}" if slots or rate else ""
-    return Command(SET_LIMIT, (keys.meta,), (key, settings), decode)
+    return _rule(SET_LIMIT, keys, operation, key, settings)
 
 
-def set_share(keys: QueueKeys, tenant: str, share: int) -> Command[bool]:
+def set_share(keys: QueueKeys, operation: Operation, tenant: str, share: int) -> Command[bool]:
     """How many jobs of a tenant start in its turn; False if there is no such queue."""
-
-    def decode(reply: list[Any]) -> bool:
-        if reply[0] in (b"ok", b"no_queue"):
-            return bool(reply[0] == b"ok")
-        raise unexpected(SET_SHARE, reply)
-
-    return Command(SET_SHARE, (keys.meta,), (tenant, share), decode)
+    return _rule(SET_SHARE, keys, operation, tenant, share)
 
 
 class StoredSchedule(NamedTuple):
@@ -94,15 +84,9 @@ def put_schedule(
     )
 
 
-def remove_schedule(keys: QueueKeys, name: str) -> Command[bool]:
+def remove_schedule(keys: QueueKeys, operation: Operation, name: str) -> Command[bool]:
     """Remove a schedule; False if there is none of this name."""
-
-    def decode(reply: list[Any]) -> bool:
-        if reply[0] in (b"ok", b"absent"):
-            return bool(reply[0] == b"ok")
-        raise unexpected(REMOVE_SCHEDULE, reply)
-
-    return Command(REMOVE_SCHEDULE, (keys.meta,), (name,), decode)
+    return _rule(REMOVE_SCHEDULE, keys, operation, name)
 
 
 def list_schedules(
@@ -112,6 +96,7 @@ def list_schedules(
 
     def decode(reply: list[Any]) -> tuple[int, list[StoredSchedule]]:
         if reply[0] != b"ok":
+            check_jobs(keys, LIST_SCHEDULES, reply)
             raise unexpected(LIST_SCHEDULES, reply)
         found = [
             StoredSchedule(name.decode(), definition, int(slot) if slot else None)
@@ -152,3 +137,18 @@ def fire_schedule(
         ),
         decode,
     )
+
+
+def _rule(
+    script: Script, keys: QueueKeys, operation: Operation, *arguments: Argument
+) -> Command[bool]:
+    """Change a rule; the answer says whether there was something to change it of."""
+
+    def decode(reply: list[Any]) -> bool:
+        if reply[0] in (b"ok", b"no_queue", b"absent"):
+            return bool(reply[0] == b"ok")
+        check_jobs(keys, script, reply)
+        raise unexpected(script, reply)
+
+    names = (keys.memory(operation.lane), keys.meta)
+    return Command(script, names, (operation.number, *arguments), decode)

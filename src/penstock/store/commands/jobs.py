@@ -178,6 +178,7 @@ def note_job(
     def decode(reply: list[Any]) -> bool:
         if reply[0] in (b"ok", b"lease_lost"):
             return bool(reply[0] == b"ok")
+        check_jobs(keys, NOTE_JOB, reply)
         raise unexpected(NOTE_JOB, reply)
 
     return Command(
@@ -194,6 +195,7 @@ def find_cancelled(keys: QueueKeys, worker: str) -> Command[list[int]]:
     def decode(reply: list[Any]) -> list[int]:
         if reply[0] == b"ok":
             return [int(process) for process in reply[1:]]
+        check_jobs(keys, FIND_CANCELLED, reply)
         raise unexpected(FIND_CANCELLED, reply)
 
     return Command(FIND_CANCELLED, (keys.meta, keys.running(worker)), (), decode)
@@ -204,6 +206,7 @@ def pass_jobs(keys: QueueKeys, worker: str) -> Command[None]:
 
     def decode(reply: list[Any]) -> None:
         if reply[0] != b"ok":
+            check_jobs(keys, PASS_JOBS, reply)
             raise unexpected(PASS_JOBS, reply)
 
     return Command(PASS_JOBS, (keys.meta,), (worker,), decode)

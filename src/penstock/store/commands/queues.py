@@ -75,6 +75,7 @@ def leave_queue(
             keys.dead,
             keys.unique,
             keys.unique_tasks,
+            keys.of_jobs("types"),
         ),
         (
             operation.number,

@@ -59,7 +59,9 @@ end
 function jobs.refuse_jobs(keys, sending, origin)
   if sending.taken and origin == 'made' then return {'taken', sending.taken} end
   if sending.conflict then return {'conflict', sending.conflict} end
-  local max_length, max_bytes, held = unpack(redis.call('HMGET', keys.meta, 'max_length', 'max_bytes', 'waiting_bytes'))
+  local max_length, max_bytes, held, turn =
+    unpack(redis.call('HMGET', keys.meta, 'max_length', 'max_bytes', 'waiting_bytes', 'turn'))
+  sending.turn = tonumber(turn or '0')
   if sending.added == 0 or not (max_length or max_bytes) then return nil end
   local waiting, bytes = jobs.waiting_jobs(keys), tonumber(held or '0')
   if (max_length and waiting + sending.added > tonumber(max_length)) or
@@ -89,15 +91,17 @@ function jobs.admit_group(keys, changes, group, number, now)
   local is_due = due <= now
   local records, entries, scores = {}, {}, {}
   local prefix, suffix = struct.pack('>BI6', jobs.LAYOUT, now), struct.pack('>Hc0', #head.text, head.text)
-  for _, job in ipairs(group.jobs) do
+  local facts = jobs.new_facts(now, number, head, 0) -- of no job in particular: nothing is kept of one that is ready
+  for index, job in ipairs(group.jobs) do
     local id, data = job[1], job[2]
     number = number + 1
-    local facts = jobs.new_facts(now, number, head, #data)
-    records[#records + 1] = id
-    records[#records + 1] = prefix .. struct.pack('>I6', number) .. suffix .. data
+    facts.number = number
+    records[2 * index - 1] = id
+    records[2 * index] = prefix .. struct.pack('>I6', number) .. suffix .. data
     if is_due then
-      entries[#entries + 1] = id
+      entries[index] = id
     else
+      facts = jobs.new_facts(now, number, head, #data)
       facts.state, facts.since = jobs.SCHEDULED, due
       scores[#scores + 1] = whole(due)
       scores[#scores + 1] = id
@@ -131,6 +135,31 @@ function jobs.debounce_job(keys, changes, id, group, data, now)
   redis.call('ZADD', keys.due, whole(facts.since), id)
 end
 
+-- Looks at every list and line that these jobs will be on, before anything is written.
+function jobs.check_admission(keys, sending, now)
+  local turn = sending.turn
+  for _, group in ipairs(sending.groups) do
+    local head, first, last = group.head, turn + 1, turn + #group.jobs
+    local is_due = jobs.due_of(group, now) <= now
+    for number = first, last + jobs.PAGE - 1, jobs.PAGE do
+      jobs.check_lists(keys, head, is_due and jobs.READY or jobs.SCHEDULED, math.min(number, last), 0)
+      jobs.check_words(keys, head, math.min(number, last), 0)
+    end
+    if is_due and #group.jobs > 0 then jobs.check_line(keys, head.line) end
+    turn = last
+  end
+  for _, found in ipairs(sending.existing) do
+    local head = found[3] and found[3].head
+    local text = head and jobs.has(head.flags, jobs.UNIQUE_SCHEDULED) and redis.call('HGET', keys.facts, found[2])
+    local facts = text and jobs.open_facts(text)
+    if facts then
+      jobs.check_removals(keys, {facts})
+      jobs.check_lists(keys, head, jobs.SCHEDULED, facts.number, 0)
+      jobs.check_words(keys, head, facts.number, 0)
+    end
+  end
+end
+
 -- Adds what is new, and wakes whoever is to know. Returns how many jobs wait now.
 function jobs.admit_jobs(keys, sending, now)
   local changes = jobs.new_changes()
@@ -141,9 +170,12 @@ function jobs.admit_jobs(keys, sending, now)
     ready = ready + jobs.admit_group(keys, changes, group, number, now)
     number = number + #group.jobs
   end
+  local last = {}
   for _, found in ipairs(sending.existing) do
-    jobs.debounce_job(keys, changes, found[2], found[3], found[4], now)
+    if found[3] and jobs.has(found[3].head.flags, jobs.UNIQUE_SCHEDULED) then last[found[2]] = found end
   end
+  if next(last) then jobs.write_changes(keys, changes, now) end -- what follows reads what was changed
+  for id, found in pairs(last) do jobs.debounce_job(keys, changes, id, found[3], found[4], now) end
   -- Windows that are over go a few at a time.
   for _, key in ipairs(redis.call('ZRANGEBYSCORE', keys.windows, '-inf', whole(now), 'LIMIT', 0, 10)) do
     redis.call('HDEL', keys.unique_jobs, key)

@@ -11,6 +11,65 @@ function jobs.new_changes()
     events = {}, notices = {}}
 end
 
+-- No guard can name the pages beforehand, so they are looked at when it is known which jobs will move, and before anything
+-- is written. Their sizes are kept, as they say when a page comes or goes.
+jobs.sizes, jobs.checked = {}, {}
+
+function jobs.size_of(page)
+  local size = jobs.sizes[page]
+  if not size then
+    size = redis.call('SCARD', page)
+    jobs.sizes[page] = size
+  end
+  return size
+end
+
+-- The directory is written to only if the page comes, or goes with the `leaving` jobs that leave it at most.
+function jobs.check_page(keys, listing, page, leaving)
+  if jobs.size_of(keys['page:'] .. whole(page) .. ':' .. listing) <= leaving then
+    redis.call('ZCARD', keys['pages:'] .. listing)
+  end
+end
+
+-- The lists of a state that a job with this number is on, or will be on.
+function jobs.check_lists(keys, head, state, number, leaving)
+  if state == jobs.RUNNING then return end
+  local page = math.floor(number / jobs.PAGE)
+  local checked = jobs.checked[head]
+  if not checked then
+    checked = {}
+    jobs.checked[head] = checked
+  end
+  if checked[state] == page then return end
+  checked[state] = page
+  for _, dimension in ipairs(head.dimensions) do jobs.check_page(keys, state .. dimension, page, leaving) end
+end
+
+function jobs.check_words(keys, head, number, leaving)
+  for _, word in ipairs(head.words) do
+    jobs.check_page(keys, '*W:' .. word, math.floor(number / jobs.PAGE), leaving)
+  end
+end
+
+-- The lists of the states that jobs are in and may go to; false stands for a job that does not exist.
+function jobs.check_moves(keys, all, ...)
+  local states = {...}
+  for _, facts in ipairs(all) do
+    if facts then
+      jobs.check_lists(keys, facts.head, facts.state, facts.number, #all)
+      for index = 1, #states do jobs.check_lists(keys, facts.head, states[index], facts.number, 0) end
+    end
+  end
+end
+
+-- The lists of jobs that will be forgotten.
+function jobs.check_removals(keys, all)
+  jobs.check_moves(keys, all)
+  for _, facts in ipairs(all) do
+    if facts then jobs.check_words(keys, facts.head, facts.number, #all) end
+  end
+end
+
 function jobs.tally(changes, field, by)
   changes.meta[field] = (changes.meta[field] or 0) + by
 end
@@ -89,19 +148,26 @@ function jobs.publish_events(keys, changes, now)
   end
 end
 
-function jobs.write_pages(keys, listing, change)
-  local pages = keys['pages:'] .. listing
+function jobs.clear_pages(keys, listing, change)
   for number, ids in pairs(change.SREM) do
     local page = keys['page:'] .. whole(number) .. ':' .. listing
-    call_in_chunks('SREM', page, ids)
-    if not change.SADD[number] and redis.call('EXISTS', page) == 0 then redis.call('ZREM', pages, whole(number)) end
-  end
-  for number, ids in pairs(change.SADD) do
-    call_in_chunks('SADD', keys['page:'] .. whole(number) .. ':' .. listing, ids)
-    redis.call('ZADD', pages, whole(number), whole(number))
+    local left = jobs.size_of(page) - redis.call('SREM', page, unpack(ids))
+    jobs.sizes[page] = left
+    if left == 0 then redis.call('ZREM', keys['pages:'] .. listing, whole(number)) end
   end
 end
 
+function jobs.fill_pages(keys, listing, change)
+  for number, ids in pairs(change.SADD) do
+    local page = keys['page:'] .. whole(number) .. ':' .. listing
+    local before = jobs.size_of(page)
+    jobs.sizes[page] = before + redis.call('SADD', page, unpack(ids))
+    if before == 0 then redis.call('ZADD', keys['pages:'] .. listing, whole(number), whole(number)) end
+  end
+end
+
+-- A job that is given another head leaves the lists of the old one and joins those of the new, which may be the same:
+-- so all leave before any joins.
 function jobs.write_lists(keys, changes)
   for head, states in pairs(changes.heads) do
     for state, change in pairs(states) do
@@ -110,11 +176,21 @@ function jobs.write_lists(keys, changes)
         if change.count ~= 0 and redis.call('HINCRBY', keys.counts, listing, change.count) == 0 then
           redis.call('HDEL', keys.counts, listing)
         end
-        jobs.write_pages(keys, listing, change)
+        jobs.clear_pages(keys, listing, change)
       end
     end
   end
-  for word, change in pairs(changes.words) do jobs.write_pages(keys, '*W:' .. word, change) end
+  for head, states in pairs(changes.heads) do
+    for state, change in pairs(states) do
+      if next(change.SADD) then
+        for _, dimension in ipairs(head.dimensions) do jobs.fill_pages(keys, state .. dimension, change) end
+      end
+    end
+  end
+  for word, change in pairs(changes.words) do
+    jobs.clear_pages(keys, '*W:' .. word, change)
+    jobs.fill_pages(keys, '*W:' .. word, change)
+  end
 end
 
 function jobs.write_changes(keys, changes, now)

@@ -5,7 +5,7 @@ jobs.JOBS_AT_ONCE = 32
 jobs.JOB_BYTES = 4 * 1024 * 1024
 -- A job whose worker has died under it may be what kills the workers. From the second time on it is handed out alone.
 jobs.SUSPECT_FROM = 2
-jobs.PROMOTED_AT_ONCE = 200
+jobs.PROMOTED_AT_ONCE = 100
 
 function jobs.promote_jobs(keys, changes, ids, now)
   local texts = get_fields(keys.facts, ids)
@@ -37,22 +37,37 @@ function jobs.handles(types, type)
   return types == '*' or string.find(types, '\0' .. type .. '\0', 1, true) ~= nil
 end
 
--- With ageing, a level counts as one step more urgent for every `ageing_ms` that its first job has waited.
+-- The facts of a job that is ready, from its entry; nil if the entry is out of date.
+function jobs.facts_of_entry(keys, entry)
+  local id, turn = jobs.open_entry(entry)
+  local facts = jobs.read_facts(keys, {id})[1]
+  if not facts or facts.state ~= jobs.READY or facts.turn ~= (turn or facts.number) then return nil end
+  return facts
+end
+
+-- With ageing, a job counts as one step more urgent for every `ageing_ms` that it has waited. An entry that is out of
+-- date counts as the most urgent of all, so that it is out of the way soon.
+function jobs.weigh(keys, priority, entry, ageing_ms, now)
+  if not ageing_ms then return tonumber(priority) end
+  local facts = jobs.facts_of_entry(keys, entry)
+  local waited = facts and now - facts.since or jobs.NO_LIMIT
+  return tonumber(priority) - math.floor(waited / ageing_ms)
+end
+
+-- The most urgent level, and its weight: that of its first job.
 jobs.LEVELS_WEIGHED = 64
 
 function jobs.most_urgent(keys, ageing_ms, now)
   local levels = redis.call('ZRANGE', keys.levels, 0, ageing_ms and jobs.LEVELS_WEIGHED - 1 or 0)
-  if not ageing_ms or #levels < 2 then return levels[1] end
+  if not ageing_ms then return levels[1], tonumber(levels[1]) end
   local best, best_weight
   for _, priority in ipairs(levels) do
     local tenant = redis.call('LINDEX', keys['ring:'] .. priority, 0)
     local entry = redis.call('LINDEX', keys['line:'] .. priority .. ':' .. tenant, 0)
-    local facts = jobs.read_facts(keys, {(jobs.open_entry(entry))})[1]
-    local waited = facts and now - facts.since or jobs.NO_LIMIT
-    local weight = tonumber(priority) - math.floor(waited / ageing_ms)
+    local weight = jobs.weigh(keys, priority, entry, ageing_ms, now)
     if not best or weight < best_weight then best, best_weight = priority, weight end
   end
-  return best
+  return best, best_weight
 end
 
 -- A source of entries: a line whose turn it is, or the strays of a type. `take` pops some, `settle` says how many of
@@ -68,7 +83,10 @@ function jobs.line_source(keys, priority)
     credit = tonumber(redis.call('HGET', keys.credits, credit_field) or redis.call('HGET', keys.shares, tenant) or '1')
   end
   return {
-    priority = tonumber(priority),
+    first_turn = function()
+      local facts = jobs.facts_of_entry(keys, redis.call('LINDEX', key, 0))
+      return facts and facts.turn or 0
+    end,
     take = function(wanted) return redis.call('LPOP', key, math.min(wanted, credit, jobs.JOBS_AT_ONCE)) or {} end,
     settle = function(taken, rest)
       call_in_chunks('LPUSH', key, rest)
@@ -87,21 +105,23 @@ function jobs.line_source(keys, priority)
   }
 end
 
--- Strays are jobs that came up when a worker asked that does not handle their type, or while it was paused.
-function jobs.stray_source(keys, types, is_paused)
+-- Strays are jobs that came up when a worker asked that does not handle their type, or while it was paused. They are
+-- taken one by one, as each may change which is next.
+function jobs.stray_source(keys, types, is_paused, ageing_ms, now)
   local best
   for _, type in ipairs(redis.call('SMEMBERS', keys.strays)) do
-    local key = keys['stray:'] .. type
     if jobs.handles(types, type) and not is_paused(type) then
-      local entry = redis.call('LINDEX', key, 0)
-      local facts = entry and jobs.read_facts(keys, {(jobs.open_entry(entry))})[1]
-      local priority = facts and facts.head.priority or -jobs.NO_LIMIT
-      if not best or priority < best.priority then
+      local key = keys['stray:'] .. type
+      local member, priority = unpack(redis.call('ZRANGE', key, 0, 0, 'WITHSCORES'))
+      local entry, turn = jobs.open_aside(member)
+      local weight = jobs.weigh(keys, priority, entry, ageing_ms, now)
+      if not best or weight < best.weight or (weight == best.weight and turn < best.turn) then
         best = {
-          priority = priority,
-          take = function(wanted) return redis.call('LPOP', key, math.min(wanted, jobs.JOBS_AT_ONCE)) or {} end,
+          weight = weight,
+          turn = turn,
+          take = function() return {entry} end,
           settle = function(_, rest)
-            call_in_chunks('LPUSH', key, rest)
+            if #rest == 0 then redis.call('ZREM', key, member) end
             if redis.call('EXISTS', key) == 0 then redis.call('SREM', keys.strays, type) end
           end,
         }
@@ -111,12 +131,16 @@ function jobs.stray_source(keys, types, is_paused)
   return best
 end
 
--- The next source, or nil if nothing can be handed to this worker.
+-- The next source, or nil if nothing can be handed to this worker, and how many entries it may give at once.
 function jobs.next_source(keys, types, is_paused, has_strays, ageing_ms, now)
-  local priority = jobs.most_urgent(keys, ageing_ms, now)
-  local stray = has_strays and jobs.stray_source(keys, types, is_paused)
-  if stray and (not priority or stray.priority <= tonumber(priority)) then return stray end
-  return priority and jobs.line_source(keys, priority)
+  local priority, weight = jobs.most_urgent(keys, ageing_ms, now)
+  local line = priority and jobs.line_source(keys, priority)
+  local stray = has_strays and jobs.stray_source(keys, types, is_paused, ageing_ms, now)
+  if stray and (not line or stray.weight < weight or (stray.weight == weight and stray.turn < line.first_turn())) then
+    return stray, 1
+  end
+  -- With ageing, every job handed out may change which level is next; a stray may have its turn after any.
+  return line, (ageing_ms or stray) and 1 or jobs.NO_LIMIT
 end
 
 -- Takes up to `wanted` jobs out of their lines. Returns a list of {id, facts, record}, whether more may be there, and
@@ -137,10 +161,10 @@ function jobs.choose_jobs(keys, changes, worker, wanted, ageing_ms, now)
   local function examine(id, facts, record)
     local head = facts.head
     local limit = has_limits and head.key ~= '' and jobs.open_limit(keys, head.key, now)
-    if head.expires_ms > 0 and facts.created + head.expires_ms <= now then
+    if head.expires_ms > 0 and facts.since + head.expires_ms <= now then
       jobs.end_job(keys, changes, id, facts, jobs.DEAD, 'expired', '', now)
     elseif is_paused(head.type) or not jobs.handles(types, head.type) then
-      redis.call('RPUSH', keys['stray:'] .. head.type, jobs.entry_of(id, facts))
+      jobs.put_aside(keys['stray:'] .. head.type, id, facts)
       redis.call('SADD', keys.strays, head.type)
       jobs.keep_facts(changes, id, facts)
       if not is_paused(head.type) then strayed[head.type] = true end
@@ -162,16 +186,14 @@ function jobs.choose_jobs(keys, changes, worker, wanted, ageing_ms, now)
   end
 
   while #taken < wanted and bytes < jobs.JOB_BYTES and examined < jobs.EXAMINED_AT_ONCE and not is_over do
-    local source = jobs.next_source(keys, types, is_paused, has_strays, ageing_ms, now)
+    local source, at_once = jobs.next_source(keys, types, is_paused, has_strays, ageing_ms, now)
     if not source then return taken, false, strayed end
-    -- With ageing, every job handed out may change which level is next.
-    local entries = source.take(ageing_ms and 1 or wanted - #taken)
-    local before, ids, rest = #taken, {}, {}
-    for index = 1, #entries do ids[index] = jobs.open_entry(entries[index]) end
+    local entries = source.take(math.min(at_once, wanted - #taken))
+    local before, ids, turns, rest = #taken, {}, {}, {}
+    for index = 1, #entries do ids[index], turns[index] = jobs.open_entry(entries[index]) end
     local texts, records = get_fields(keys.facts, ids), get_fields(keys.jobs, ids)
     for index = 1, #entries do
-      local _, turn = jobs.open_entry(entries[index])
-      local facts
+      local facts, turn = nil, turns[index]
       if texts[index] then
         facts = jobs.open_facts(texts[index])
         if facts.state ~= jobs.READY or facts.turn ~= (turn or facts.number) then facts = nil end

@@ -26,35 +26,42 @@ function jobs.forget_job(keys, changes, id, facts)
   jobs.list_words(changes, facts, id, 'SREM')
 end
 
--- To one of the final states. Results of up to this size go with the notice to whoever waits.
+-- To one of the final states. Results of up to this size go with the notice to whoever waits; those of any size if
+-- they are not kept.
 jobs.NOTICE_BYTES = 16384
+jobs.ENDINGS = {d = 'done', x = 'dead', c = 'cancelled'}
 
 function jobs.end_job(keys, changes, id, facts, state, reason, outcome, now)
   if facts.state == jobs.SCHEDULED or facts.state == jobs.READY or facts.state == jobs.BLOCKED then
     jobs.tally(changes, 'waiting_bytes', -facts.bytes)
   end
-  jobs.move_job(changes, id, facts, state, now)
+  local is_forgotten = state == jobs.DONE and jobs.has(facts.head.flags, jobs.FORGET_WHEN_DONE)
+  if is_forgotten then jobs.leave_state(changes, facts, id) else jobs.move_job(changes, id, facts, state, now) end
   facts.finished, facts.reason, facts.outcome = now, reason, outcome
   facts.marks = jobs.without(facts.marks, jobs.CANCEL_ASKED)
-  jobs.free_unique(keys, id, facts, jobs.UNIQUE_QUEUED)
-  jobs.free_unique(keys, id, facts, jobs.UNIQUE_UNTIL_DONE)
-  jobs.free_unique(keys, id, facts, jobs.UNIQUE_SCHEDULED)
-  jobs.tell(keys, changes, state == jobs.DONE and 'done' or state == jobs.DEAD and 'dead' or 'cancelled', id, facts,
-    state == jobs.DEAD and reason or '')
-  local notice = state .. (#outcome <= jobs.NOTICE_BYTES and 'y' or 'n') .. struct.pack('>Bc0', #reason, reason)
-  changes.notices[#changes.notices + 1] = {id, #outcome <= jobs.NOTICE_BYTES and notice .. outcome or notice}
-  if state == jobs.DONE and jobs.has(facts.head.flags, jobs.FORGET_WHEN_DONE) then
-    jobs.leave_state(changes, facts, id)
+  if facts.head.unique ~= '' then
+    jobs.free_unique(keys, id, facts, jobs.UNIQUE_QUEUED)
+    jobs.free_unique(keys, id, facts, jobs.UNIQUE_UNTIL_DONE)
+    jobs.free_unique(keys, id, facts, jobs.UNIQUE_SCHEDULED)
+  end
+  local word = jobs.ENDINGS[state]
+  jobs.tell(keys, changes, word, id, facts, reason)
+  local is_said = is_forgotten or #outcome <= jobs.NOTICE_BYTES
+  changes.notices[#changes.notices + 1] = {id, state .. (is_said and 'y' or 'n') .. string.char(#reason) .. reason ..
+    (is_said and outcome or '')}
+  if is_forgotten then
+    facts.state = state
     jobs.forget_job(keys, changes, id, facts)
     jobs.tally(changes, 'removed', 1)
   else
     jobs.keep_facts(changes, id, facts)
     local kept = state == jobs.DEAD and changes.buried or changes.finished
-    kept[#kept + 1] = whole(now)
+    changes.now = changes.now or whole(now)
+    kept[#kept + 1] = changes.now
     kept[#kept + 1] = id
     jobs.tally(changes, 'kept_bytes', jobs.kept_bytes(facts))
   end
-  jobs.tally(changes, state == jobs.DONE and 'done' or state == jobs.DEAD and 'dead' or 'cancelled', 1)
+  jobs.tally(changes, word, 1)
 end
 
 -- One entry for each attempt that has ended: what the archive is made of.
@@ -71,37 +78,52 @@ end
 -- nothing ever stalls.
 jobs.KEEP_MS, jobs.KEEP_DEAD_MS, jobs.KEEP_COUNT, jobs.KEEP_BYTES = 86400000, 2592000000, 100000, 268435456
 
-function jobs.purge_kept(keys, changes, now, limit)
+-- Which jobs are to go: {where they are kept, id, facts or false} of each, in that order.
+function jobs.outdated_jobs(keys, changes, now, limit)
   local settings = rawget(keys, 'settings') or jobs.read_settings(keys)
   local keep_count, keep_bytes = tonumber(settings.keep_count or jobs.KEEP_COUNT), tonumber(settings.keep_bytes or jobs.KEEP_BYTES)
   local bytes = tonumber(settings.kept_bytes or '0') + (changes.meta.kept_bytes or 0)
-  local purged = 0
+  local outdated = {}
   for _, kept in ipairs({
       {keys.finished, tonumber(settings.keep_ms or jobs.KEEP_MS)}, {keys.buried, tonumber(settings.keep_dead_ms or jobs.KEEP_DEAD_MS)}}) do
     local key, oldest = kept[1], now - kept[2]
     local surplus = redis.call('ZCARD', key) - keep_count
-    local candidates = {}
-    if surplus > 0 or bytes > keep_bytes then
-      candidates = redis.call('ZRANGE', key, 0, limit - purged - 1)
-    elseif purged < limit then
-      candidates = redis.call('ZRANGEBYSCORE', key, '-inf', whole(oldest), 'LIMIT', 0, limit - purged)
+    local room, candidates = limit - #outdated, {}
+    if room > 0 and (surplus > 0 or bytes > keep_bytes) then
+      candidates = redis.call('ZRANGE', key, 0, room - 1)
+    elseif room > 0 then
+      candidates = redis.call('ZRANGEBYSCORE', key, '-inf', whole(oldest), 'LIMIT', 0, room)
     end
-    local texts, gone = get_fields(keys.facts, candidates), {}
+    local texts = get_fields(keys.facts, candidates)
     for index, id in ipairs(candidates) do
       local facts = texts[index] and jobs.open_facts(texts[index])
       if facts and facts.finished > oldest and surplus <= 0 and bytes <= keep_bytes then break end
-      if facts then
-        bytes = bytes - jobs.kept_bytes(facts)
-        jobs.tally(changes, 'kept_bytes', -jobs.kept_bytes(facts))
-        jobs.leave_state(changes, facts, id)
-        jobs.forget_job(keys, changes, id, facts)
-        jobs.tally(changes, 'removed', 1)
-      end
+      if facts then bytes = bytes - jobs.kept_bytes(facts) end
       surplus = surplus - 1
-      gone[#gone + 1] = id
+      outdated[#outdated + 1] = {key, id, facts}
     end
-    call_in_chunks('ZREM', key, gone)
-    purged = purged + #gone
   end
-  return purged
+  return outdated
+end
+
+function jobs.check_outdated(keys, outdated)
+  local all = {}
+  for index, item in ipairs(outdated) do all[index] = item[3] end
+  jobs.check_removals(keys, all)
+end
+
+function jobs.purge_jobs(keys, changes, outdated)
+  local gone = {}
+  for _, item in ipairs(outdated) do
+    local key, id, facts = unpack(item)
+    if facts then
+      jobs.tally(changes, 'kept_bytes', -jobs.kept_bytes(facts))
+      jobs.leave_state(changes, facts, id)
+      jobs.forget_job(keys, changes, id, facts)
+      jobs.tally(changes, 'removed', 1)
+    end
+    gone[key] = gone[key] or {}
+    table.insert(gone[key], id)
+  end
+  for key, ids in pairs(gone) do call_in_chunks('ZREM', key, ids) end
 end

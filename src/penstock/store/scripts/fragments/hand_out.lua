@@ -6,18 +6,20 @@ jobs.SCHEDULES_AT_ONCE = 10
 -- is, so that not all of them get up for one job, and one that dies delays nothing.
 jobs.ALARMS = 2
 
-function jobs.next_due_at(keys)
+function jobs.next_due_at(keys, now)
   local first
   for _, kind in ipairs({'due', 'unparks', 'slots'}) do
-    local at = redis.call('ZRANGE', keys[kind], 0, 0, 'WITHSCORES')[2]
-    if at and at ~= 'inf' and (not first or tonumber(at) < first) then first = tonumber(at) end
+    -- The schedules that are due have just been named to this worker, which looks again when it has fired them.
+    local after = kind == 'slots' and '(' .. whole(now) or '-inf'
+    local at = redis.call('ZRANGEBYSCORE', keys[kind], after, '(+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+    if at and (not first or tonumber(at) < first) then first = tonumber(at) end
   end
   return first
 end
 
 -- Milliseconds until this worker is to look again, or -1.
 function jobs.set_alarm(keys, worker, now, token_at)
-  local at = jobs.next_due_at(keys)
+  local at = jobs.next_due_at(keys, now)
   if token_at and (not at or token_at < at) then at = token_at end
   if not at then return -1 end
   redis.call('ZREMRANGEBYSCORE', keys.alarms, '-inf', whole(now))
@@ -55,7 +57,7 @@ function jobs.start_chosen(keys, changes, claim, taken, now)
     local process = first + index - 1
     jobs.move_job(changes, id, facts, jobs.RUNNING, now)
     facts.started, facts.process, facts.worker = now, process, claim.worker
-    jobs.free_unique(keys, id, facts, jobs.UNIQUE_QUEUED)
+    if facts.head.unique ~= '' then jobs.free_unique(keys, id, facts, jobs.UNIQUE_QUEUED) end
     jobs.keep_facts(changes, id, facts)
     if facts.head.key ~= '' then redis.call('HINCRBY', keys.busy, facts.head.key, 1) end
     jobs.tell(keys, changes, 'started', id, facts)
@@ -63,7 +65,7 @@ function jobs.start_chosen(keys, changes, claim, taken, now)
     fields[2 * index - 1], fields[2 * index] = whole(process), id
     reply[#reply + 1] = id
     reply[#reply + 1] = record
-    reply[#reply + 1] = whole(facts.failures) .. ' ' .. whole(facts.crashes)
+    reply[#reply + 1] = facts.failures .. ' ' .. facts.crashes
   end
   call_in_chunks('HSET', claim.running, fields)
   jobs.tally(changes, 'started', #taken)
@@ -77,7 +79,9 @@ function jobs.hand_out(keys, changes, claim, now)
   if redis.call('SISMEMBER', keys.members, claim.worker) == 0 then return {'not_working', -1, {}} end
   local is_paused, ageing_ms = keys.settings.paused, keys.settings.ageing_ms
   if is_paused then
-    jobs.wait_for_more(keys, claim, now)
+    -- No alarm: it would keep others from setting one when the queue is resumed.
+    redis.call('SREM', keys.idle, claim.worker)
+    if claim.wait then redis.call('SADD', keys.idle, claim.worker) end
     return {'paused', -1, {}}
   end
   local schedules = keys.is_used.slots and
@@ -107,9 +111,11 @@ function jobs.hand_out(keys, changes, claim, now)
   elseif #taken < claim.limit then
     wait_ms = jobs.wait_for_more(keys, claim, now, limit and jobs.next_token_at(limit, now))
     if #taken == 0 then return {'empty', wait_ms, schedules} end
-  elseif redis.call('ZCARD', keys.levels) > 0 then
-    -- Wake-ups are passed on, so that one lost on its way to a dead worker delays nothing for long.
-    wake_workers(keys.idle, keys['wake:'], #taken)
+  else
+    -- Wake-ups are passed on, so that one lost on its way to a dead worker delays nothing for long; and so is the alarm
+    -- of a worker that has no time to get up.
+    local had_alarm = keys.is_used.alarms and redis.call('ZREM', keys.alarms, claim.worker) == 1
+    if had_alarm or redis.call('ZCARD', keys.levels) > 0 then wake_workers(keys.idle, keys['wake:'], #taken) end
   end
   local answer = {'ok', wait_ms, schedules, whole(first)}
   for index = 1, #reply do answer[index + 4] = reply[index] end
@@ -118,7 +124,10 @@ end
 
 -- A few finished jobs are purged with every 16th request, or with each that finishes many; more of them than come in.
 function jobs.purge_some(keys, changes, operation, finished, now)
-  if finished > 8 or tonumber(operation) % 16 == 0 then jobs.purge_kept(keys, changes, now, 2 * finished + 40) end
+  if finished <= 8 and tonumber(operation) % 16 ~= 0 then return end
+  local outdated = jobs.outdated_jobs(keys, changes, now, 2 * finished + 40)
+  -- What is wrong with a list of theirs is told to whoever asks for a purge; it is no concern of this worker.
+  if #outdated > 0 and pcall(jobs.check_outdated, keys, outdated) then jobs.purge_jobs(keys, changes, outdated) end
 end
 
 function jobs.remember_hand_out(memory, operation, reply, refused)

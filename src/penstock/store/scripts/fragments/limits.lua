@@ -46,49 +46,58 @@ function jobs.save_limits(keys, now)
 end
 
 function jobs.park_job(keys, changes, id, facts, limit, now)
-  redis.call('RPUSH', keys['parked:'] .. limit.key, jobs.entry_of(id, facts))
+  jobs.put_aside(keys['parked:'] .. limit.key, id, facts)
   jobs.keep_facts(changes, id, facts)
   local at = jobs.next_token_at(limit, now)
   redis.call('ZADD', keys.unparks, at and whole(at) or '+inf', limit.key) -- without a time, it waits for a slot
 end
 
 jobs.UNPARKED_AT_ONCE = 100
+-- What was put back may not start after all, as when it has expired or nobody handles it; then it is another's turn.
+jobs.LOOK_AGAIN_MS = 1000
 
 -- Puts parked jobs of a key back in line, as many as may start now. Returns how many.
 function jobs.unpark_key(keys, key, now)
   local parked = keys['parked:'] .. key
-  local waiting = redis.call('LLEN', parked)
-  if waiting == 0 then
+  if redis.call('EXISTS', parked) == 0 then
     redis.call('ZREM', keys.unparks, key)
     return 0
   end
   local limit = jobs.open_limit(keys, key, now)
   local room = limit and jobs.room_in(limit) or jobs.NO_LIMIT
-  local wanted = math.min(room, waiting, jobs.UNPARKED_AT_ONCE)
-  local items = {}
-  if wanted > 0 then
-    local entries, ids = redis.call('LPOP', parked, wanted), {}
-    for index, entry in ipairs(entries) do ids[index] = jobs.open_entry(entry) end
-    local texts = get_fields(keys.facts, ids)
-    for index, entry in ipairs(entries) do
-      local facts = texts[index] and jobs.open_facts(texts[index])
-      if facts and facts.state == jobs.READY and jobs.entry_of(ids[index], facts) == entry then
+  local items, examined = {}, 0
+  while #items < room and examined < jobs.UNPARKED_AT_ONCE do
+    local found = redis.call('ZPOPMIN', parked, math.min(room - #items, jobs.UNPARKED_AT_ONCE - examined))
+    if #found == 0 then break end
+    local ids, turns = {}, {}
+    for index = 1, #found, 2 do
+      local entry, turn = jobs.open_aside(found[index])
+      ids[#ids + 1], turns[#turns + 1] = jobs.open_entry(entry), turn
+    end
+    for index, text in ipairs(get_fields(keys.facts, ids)) do
+      local facts = text and jobs.open_facts(text)
+      if facts and facts.state == jobs.READY and facts.turn == turns[index] then
         items[#items + 1] = {ids[index], facts}
       end
     end
-    if #items > 0 then jobs.return_to_lines(keys, items) end
+    examined = examined + #ids
   end
-  local at
-  if waiting > wanted then
-    at = wanted == jobs.UNPARKED_AT_ONCE and now or (limit and jobs.next_token_at(limit, now))
-    -- Of those put back, as many may start as there are tokens; the rest waits for the token after.
-    if not at and limit and limit.rate > 0 then at = now + math.ceil(limit.per_ms / limit.rate) end
-  end
-  if waiting > wanted then
-    redis.call('ZADD', keys.unparks, at and whole(at) or '+inf', key)
-  else
+  if #items > 0 then jobs.return_to_lines(keys, items) end
+  if redis.call('EXISTS', parked) == 0 then
     redis.call('ZREM', keys.unparks, key)
+    return #items
   end
+  -- Those put back will use up the tokens; the rest waits for the token after.
+  local tokens = limit and limit.tokens - limit.used - #items
+  local at
+  if examined == jobs.UNPARKED_AT_ONCE then
+    at = now
+  elseif limit and limit.rate > 0 and tokens < 1 then
+    at = now + math.max(1, math.ceil((1 - tokens) * limit.per_ms / limit.rate))
+  elseif #items > 0 then
+    at = now + jobs.LOOK_AGAIN_MS
+  end
+  redis.call('ZADD', keys.unparks, at and whole(at) or '+inf', key)
   return #items
 end
 

@@ -9,6 +9,22 @@ function jobs.open_line(keys, line)
   end
 end
 
+-- Looks at a line that jobs will join, before anything is written.
+function jobs.check_line(keys, line)
+  if redis.call('LLEN', keys['line:'] .. line) == 0 then
+    redis.call('LLEN', keys['ring:'] .. string.match(line, '^-?%d+'))
+  end
+end
+
+function jobs.check_lines(keys, all)
+  local checked = {}
+  for _, facts in ipairs(all) do
+    local line = facts and facts.head.line
+    if line and not checked[line] then jobs.check_line(keys, line) end
+    if line then checked[line] = true end
+  end
+end
+
 function jobs.join_line(keys, line, entries)
   local length = 0
   for first = 1, #entries, 1000 do
@@ -28,12 +44,14 @@ function jobs.rejoin_line(keys, line, returned)
   local merged = {}
   while not was_empty and #merged < jobs.MERGED_AT_ONCE do
     local entry = redis.call('LINDEX', key, 0)
-    local id = entry and jobs.open_entry(entry)
-    local text = id and redis.call('HGET', keys.facts, id)
-    local turn = text and jobs.open_facts(text).turn
+    if not entry then break end
+    local id, turn = jobs.open_entry(entry)
+    local text = redis.call('HGET', keys.facts, id)
+    turn = turn or (text and jobs.open_facts(text).number)
+    if not turn and redis.call('HEXISTS', keys.jobs, id) == 0 then turn = 0 end -- removed; nobody will miss it
     if not turn or turn > last then break end
     redis.call('LPOP', key)
-    merged[#merged + 1] = {entry = entry, turn = turn}
+    if turn > 0 then merged[#merged + 1] = {entry = entry, turn = turn} end
   end
   for _, item in ipairs(returned) do merged[#merged + 1] = item end
   table.sort(merged, function(a, b) return a.turn < b.turn end)
@@ -74,4 +92,21 @@ function jobs.send_to_lines(keys, items)
     table.insert(lines[line], jobs.entry_of(item[1], item[2]))
   end
   for _, line in ipairs(order) do jobs.join_line(keys, line, lines[line]) end
+end
+
+-- Jobs that cannot start now are put aside in the order in which they would have: by priority, then by turn.
+jobs.TURN_DIGITS = 16
+
+function jobs.aside_of(id, facts)
+  return string.format('%016.0f', facts.turn) .. id
+end
+
+function jobs.put_aside(key, id, facts)
+  redis.call('ZADD', key, facts.head.priority, jobs.aside_of(id, facts))
+end
+
+-- An entry as lines have it, but always with its turn.
+function jobs.open_aside(member)
+  local turn = tonumber(string.sub(member, 1, jobs.TURN_DIGITS))
+  return string.sub(member, jobs.TURN_DIGITS + 1) .. '.' .. whole(turn), turn
 end

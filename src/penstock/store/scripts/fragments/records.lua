@@ -31,7 +31,7 @@ jobs.UNIQUE_QUEUED, jobs.UNIQUE_UNTIL_DONE, jobs.UNIQUE_WINDOW, jobs.UNIQUE_SCHE
 -- Marks of facts.
 jobs.CANCEL_ASKED, jobs.HAS_ATTEMPTS, jobs.HAS_LOG, jobs.HAS_PROGRESS = 1, 2, 4, 8
 
-function jobs.has(bits, flag) return math.floor(bits / flag) % 2 == 1 end
+function jobs.has(bits, flag) return bits % (2 * flag) >= flag end
 function jobs.with(bits, flag) return jobs.has(bits, flag) and bits or bits + flag end
 function jobs.without(bits, flag) return jobs.has(bits, flag) and bits - flag or bits end
 

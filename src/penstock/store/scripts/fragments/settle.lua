@@ -2,6 +2,8 @@
 -- decided here, by what the record allows.
 jobs.POISON_FROM = 3
 jobs.ATTEMPTS_KEPT = 20
+-- What an outcome is counted as; 'done' and 'cancelled' count jobs that have come to their end in that way.
+jobs.WAYS_OUT = {done = 'finished', final = 'failed', cancelled = 'interrupted'}
 
 function jobs.note_attempt(keys, id, facts, attempt, outcome, error, now)
   local key = keys['attempts:'] .. id
@@ -34,7 +36,7 @@ function jobs.settle_job(keys, changes, id, facts, report, again, anew, history_
     jobs.record_attempt(keys, id, facts, attempt, is_cancelled and 'cancelled' or outcome == 'final' and 'failed' or outcome,
       now, ran_us, cpu_us, history_length)
   end
-  jobs.tally(changes, outcome == 'final' and 'failed' or outcome == 'done' and 'finished' or outcome, 1)
+  jobs.tally(changes, jobs.WAYS_OUT[outcome] or outcome, 1)
 
   if is_cancelled then
     jobs.end_job(keys, changes, id, facts, jobs.CANCELLED, '', outcome == 'failed' and payload or '', now)
@@ -70,7 +72,7 @@ end
 -- Settles what a worker held: `held` is a list of {process, id, facts, report}. Returns how many of
 -- them wait again, and how many others may now start.
 function jobs.settle_jobs(keys, changes, running, worker, held, now)
-  local again, anew, freed, processes, back = {}, {}, {}, {}, 0
+  local again, anew, freed, is_freed, processes, back = {}, {}, {}, {}, {}, 0
   local history_length = keys.settings.history_length or jobs.HISTORY_LENGTH
   for index, item in ipairs(held) do
     local process, id, facts, report = unpack(item)
@@ -81,7 +83,8 @@ function jobs.settle_jobs(keys, changes, running, worker, held, now)
     local key = facts.head.key
     if key ~= '' then
       if redis.call('HINCRBY', keys.busy, key, -1) <= 0 then redis.call('HDEL', keys.busy, key) end
-      freed[key] = true
+      if not is_freed[key] then freed[#freed + 1] = key end
+      is_freed[key] = true
     end
     jobs.settle_job(keys, changes, id, facts, report, again, anew, history_length, now)
     if not jobs.IS_FINAL[facts.state] then back = back + 1 end
@@ -99,6 +102,6 @@ function jobs.settle_jobs(keys, changes, running, worker, held, now)
   if back > 0 or next(freed) then jobs.write_changes(keys, changes, now) end
   if #again > 0 then jobs.return_to_lines(keys, again) end
   local unparked = 0
-  for key in pairs(freed) do unparked = unparked + jobs.unpark_key(keys, key, now) end
+  for _, key in ipairs(freed) do unparked = unparked + jobs.unpark_key(keys, key, now) end
   return back, unparked
 end

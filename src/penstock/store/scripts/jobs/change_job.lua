@@ -24,20 +24,32 @@ jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'unique_jobs'}, zse
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
 local facts = jobs.read_facts(keys, {id})[1]
-if not facts then return remember(memory, operation, {'absent'}) end
+if not facts then
+  allow_when_full(memory)
+  return remember(memory, operation, {'absent'})
+end
 local now, changes = now_ms(), jobs.new_changes()
 local due = change == 'delay' and now + tonumber(value) or tonumber(value)
 local state = facts.state
 if change ~= 'priority' then state = due > now and jobs.SCHEDULED or jobs.READY end
 local is_waiting = facts.state == jobs.SCHEDULED or facts.state == jobs.READY
 if not is_waiting or not jobs.may_move(facts.state, state) then
+  allow_when_full(memory)
   return remember(memory, operation, {'state', facts.state})
 end
+if change ~= 'priority' and facts.state == jobs.READY and state == jobs.READY then
+  allow_when_full(memory)
+  return remember(memory, operation, {'ok', state}) -- it may start already, and keeps its place
+end
+
+local head = change == 'priority' and jobs.reprioritised(facts.head, tonumber(value)) or facts.head
+jobs.check_moves(keys, {facts}, state)
+if state == jobs.READY then jobs.check_line(keys, head.line) end
 
 allow_when_full(memory)
 if change == 'priority' then
   jobs.leave_state(changes, facts, id)
-  facts.head = jobs.reprioritised(facts.head, tonumber(value))
+  facts.head = head
   facts.updated = now
   jobs.enter_state(changes, facts.state, facts, id)
   -- The record is what a worker gets, so it must say the same.

@@ -27,17 +27,21 @@ if done then return done end
 
 jobs.guard(keys, jobs.ADMIT_KEYS)
 jobs.guard(keys, {hash = {'schedules'}, zset = {'slots'}})
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
 local stored = redis.call('ZSCORE', keys.slots, name)
 if not stored or tonumber(stored) ~= tonumber(slot) or redis.call('HGET', keys.schedules, name) ~= definition then
+  allow_when_full(memory)
   return remember(memory, operation, {'late'})
 end
 local now = now_ms()
 local sending = jobs.read_groups(keys, FIRST_GROUP, now)
-local refusal = jobs.refuse_kind(keys) or jobs.refuse_jobs(keys, sending, 'made')
+refusal = jobs.refuse_jobs(keys, sending, 'made')
 if refusal then
   allow_when_full(memory)
   return remember(memory, operation, refusal)
 end
 
+jobs.check_admission(keys, sending, now)
 if next_slot == '' then redis.call('ZREM', keys.slots, name) else redis.call('ZADD', keys.slots, next_slot, name) end
 return remember(memory, operation, {'ok', jobs.admit_jobs(keys, sending, now)})

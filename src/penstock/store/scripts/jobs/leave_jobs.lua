@@ -27,9 +27,12 @@ if refusal then return refusal end
 local processes = redis.call('HKEYS', running)
 local ids = get_fields(running, processes)
 local all, held = jobs.read_facts(keys, ids), {}
-local outcome = lost == '1' and 'lost' or 'stopped'
 for index, facts in ipairs(all) do
-  if facts then held[#held + 1] = {processes[index], ids[index], facts, {outcome, 0, 0, 0, '', ''}} end
+  if facts then
+    -- What must not run twice has begun if it is still held when the worker goes.
+    local is_over = lost == '1' or jobs.has(facts.head.flags, jobs.AT_MOST_ONCE)
+    held[#held + 1] = {processes[index], ids[index], facts, {is_over and 'lost' or 'stopped', 0, 0, 0, '', ''}}
+  end
 end
 
 local now, changes = now_ms(), jobs.new_changes()

@@ -26,7 +26,10 @@ local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
 local id = redis.call('HGET', running, process)
 local facts = id and jobs.read_facts(keys, {id})[1]
-if not facts then return remember(memory, operation, {'lease_lost'}) end
+if not facts then
+  allow_when_full(memory)
+  return remember(memory, operation, {'lease_lost'})
+end
 local log = keys['log:'] .. id
 redis.call('LLEN', log)
 

@@ -1,23 +1,30 @@
 -- Hand out no more jobs of a type, or hand them out again.
 --
--- KEYS[1] meta    hash    settings and counters; its tag names all other keys of the queue
--- ARGV[1] type    string
--- ARGV[2] paused  int     1 or 0
+-- KEYS[1] memory     string  last operation of this lane
+-- KEYS[2] meta       hash    settings and counters; its tag names all other keys of the queue
+-- ARGV[1] operation  int     number of this operation in its lane
+-- ARGV[2] type       string
+-- ARGV[3] paused     int     1 or 0
 --
 -- Returns {'ok'}
 --         {'no_queue'}        there is no such queue
 --         {'newer', layout}   the queue was written by a newer version
--- include channels job_keys wake
-local keys = jobs.keys_beside(KEYS[1])
-local type, paused = unpack(ARGV)
+-- include channels memory job_keys wake
+local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
+local operation, type, paused = unpack(ARGV)
 
-jobs.guard(keys, {set = {'paused_types', 'idle', 'strays'}})
+local done = recall(memory, operation)
+if done then return done end
+
+jobs.guard(keys, {hash = {'meta'}, set = {'paused_types', 'idle'}})
+local strays = redis.call('ZCARD', keys['stray:'] .. type)
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
-if redis.call('HEXISTS', keys.meta, 'incarnation') == 0 then return {'no_queue'} end
+allow_when_full(memory)
+if redis.call('HEXISTS', keys.meta, 'incarnation') == 0 then return remember(memory, operation, {'no_queue'}) end
 if paused == '1' then
   redis.call('SADD', keys.paused_types, type)
 elseif redis.call('SREM', keys.paused_types, type) == 1 then
-  wake_workers(keys.idle, keys['wake:'], 1 + redis.call('LLEN', keys['stray:'] .. type))
+  wake_workers(keys.idle, keys['wake:'], 1 + strays)
 end
-return {'ok'}
+return remember(memory, operation, {'ok'})

@@ -19,25 +19,19 @@ if done then return done end
 jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'unique_jobs', 'progress'}, zset = {'finished', 'buried'}})
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
-local now, changes, purged = now_ms(), jobs.new_changes(), 0
-allow_when_full(memory)
+local now, changes, outdated = now_ms(), jobs.new_changes(), {}
 if states == 'kept' then
-  purged = jobs.purge_kept(keys, changes, now, tonumber(limit))
+  outdated = jobs.outdated_jobs(keys, changes, now, tonumber(limit))
 else
   local ids = redis.call('ZRANGEBYSCORE', keys[states], '-inf', before, 'LIMIT', 0, limit)
-  local texts = get_fields(keys.facts, ids)
-  for index, id in ipairs(ids) do
-    local facts = texts[index] and jobs.open_facts(texts[index])
-    if facts then
-      jobs.tally(changes, 'kept_bytes', -jobs.kept_bytes(facts))
-      jobs.tally(changes, 'removed', 1)
-      jobs.leave_state(changes, facts, id)
-      jobs.forget_job(keys, changes, id, facts)
-    end
+  for index, text in ipairs(get_fields(keys.facts, ids)) do
+    outdated[index] = {keys[states], ids[index], text and jobs.open_facts(text)}
   end
-  call_in_chunks('ZREM', keys[states], ids)
-  purged = #ids
 end
+jobs.check_outdated(keys, outdated)
+
+allow_when_full(memory)
+jobs.purge_jobs(keys, changes, outdated)
 jobs.write_changes(keys, changes, now)
 local left = redis.call('ZCARD', keys.finished) + redis.call('ZCARD', keys.buried)
-return remember(memory, operation, {'ok', purged, left})
+return remember(memory, operation, {'ok', #outdated, left})

@@ -1,12 +1,18 @@
 -- Read the log of a job, or its attempts that did not end well.
 --
--- KEYS[1] lines   list  of `log` or `attempts`
+-- KEYS[1] meta    hash  settings and counters; its tag names all other keys of the queue
+-- KEYS[2] lines   list  of `log` or `attempts`
 -- ARGV[1] offset  int   from the oldest; negative: from the newest
 -- ARGV[2] limit   int   1 to 1000
 --
 -- Returns {'ok', total, line...}
-local lines, offset, limit = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
+--         {'newer', layout}   the queue was written by a newer version
+-- include job_keys
+local keys, lines = jobs.keys_beside(KEYS[1]), KEYS[2]
+local offset, limit = tonumber(ARGV[1]), tonumber(ARGV[2])
 
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
 local total = redis.call('LLEN', lines)
 local first = offset < 0 and math.max(0, total + offset) or offset
 local reply = redis.call('LRANGE', lines, first, first + limit - 1)

@@ -1,16 +1,24 @@
 -- Remove a schedule. Jobs that it has sent stay.
 --
--- KEYS[1] meta  hash    settings and counters; its tag names all other keys of the queue
--- ARGV[1] name  string
+-- KEYS[1] memory     string  last operation of this lane
+-- KEYS[2] meta       hash    settings and counters; its tag names all other keys of the queue
+-- ARGV[1] operation  int     number of this operation in its lane
+-- ARGV[2] name       string
 --
 -- Returns {'ok'}
 --         {'absent'}          there is none of this name
 --         {'newer', layout}   the queue was written by a newer version
--- include job_keys
-local keys = jobs.keys_beside(KEYS[1])
+-- include memory job_keys
+local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
+local operation, name = unpack(ARGV)
 
-jobs.guard(keys, {hash = {'schedules'}, zset = {'slots'}})
+local done = recall(memory, operation)
+if done then return done end
+
+jobs.guard(keys, {hash = {'meta', 'schedules'}, zset = {'slots'}})
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
-redis.call('ZREM', keys.slots, ARGV[1])
-return {redis.call('HDEL', keys.schedules, ARGV[1]) == 1 and 'ok' or 'absent'}
+allow_when_full(memory)
+redis.call('ZREM', keys.slots, name)
+if redis.call('HDEL', keys.schedules, name) == 0 then return remember(memory, operation, {'absent'}) end
+return remember(memory, operation, {'ok'})

@@ -21,11 +21,14 @@ jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'unique_jobs'},
   zset = {'levels', 'finished', 'buried', 'windows'}, set = {'idle'}})
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
-local ids, reply, items = {}, {'ok'}, {}
+local ids, seen, reply, items = {}, {}, {'ok'}, {}
 for index = 2, #ARGV do ids[index - 1] = ARGV[index] end
 local all = jobs.read_facts(keys, ids)
+jobs.check_moves(keys, all, jobs.READY)
+jobs.check_lines(keys, all)
 
 local now, changes = now_ms(), jobs.new_changes()
+allow_when_full(memory)
 local keeps_key = {}
 for index, facts in ipairs(all) do
   local id = ids[index]
@@ -33,6 +36,8 @@ for index, facts in ipairs(all) do
   local holder = unique ~= '' and (keeps_key[unique] or jobs.holder_of_key(keys, unique, now))
   if not facts then
     reply[index + 1] = 'absent'
+  elseif seen[id] then
+    reply[index + 1] = jobs.READY
   elseif not jobs.may_move(facts.state, jobs.READY) or not jobs.IS_FINAL[facts.state] then
     reply[index + 1] = facts.state
   elseif holder and holder ~= id then
@@ -49,7 +54,9 @@ for index, facts in ipairs(all) do
     if unique ~= '' and not jobs.has(facts.head.flags, jobs.UNIQUE_WINDOW) and not jobs.has(facts.head.flags, jobs.UNIQUE_SCHEDULED) then
       keeps_key[unique] = id
       redis.call('HSET', keys.unique_jobs, unique, id)
+      redis.call('ZREM', keys.windows, unique)
     end
+    seen[id] = true
     jobs.tell(keys, changes, 'enqueued', id, facts)
     items[#items + 1] = {id, facts}
     reply[index + 1] = 'retried'

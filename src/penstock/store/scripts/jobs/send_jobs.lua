@@ -32,14 +32,19 @@ local known = redis.call('HGET', keys.meta, 'incarnation')
 local refusal = refuse_queue(memory, operation, known, incarnation)
 if refusal then return refusal end
 local now = now_ms()
-local sending = jobs.read_groups(keys, FIRST_GROUP, now)
-refusal = jobs.refuse_kind(keys) or jobs.refuse_jobs(keys, sending, origin)
+local sending
+refusal = jobs.refuse_kind(keys)
+if not refusal then
+  sending = jobs.read_groups(keys, FIRST_GROUP, now)
+  refusal = jobs.refuse_jobs(keys, sending, origin)
+end
 if refusal then
   -- A no is remembered as well, or a copy of the request that arrives late could still add what was refused.
   allow_when_full(memory)
   return remember(memory, operation, refusal)
 end
 
+jobs.check_admission(keys, sending, now)
 if not known then create_queue(keys.meta, incarnation) end
 if redis.call('HEXISTS', keys.meta, 'kind') == 0 then jobs.become_job_queue(keys) end
 local reply = {'ok', jobs.admit_jobs(keys, sending, now)}

@@ -1,20 +1,28 @@
 -- Set how many jobs of a key may run at once and start in a time, or lift the limit.
 --
--- KEYS[1] meta      hash    settings and counters; its tag names all other keys of the queue
--- ARGV[1] key       string  '' for the whole queue, '*' for every key without a limit of its own
--- ARGV[2] settings  string  slots, rate, per_ms, burst, with a space between (0: none); empty to lift the limit
+-- KEYS[1] memory     string  last operation of this lane
+-- KEYS[2] meta       hash    settings and counters; its tag names all other keys of the queue
+-- ARGV[1] operation  int     number of this operation in its lane
+-- ARGV[2] key        string  '' for the whole queue, '*' for every key without a limit of its own
+-- ARGV[3] settings   string  slots, rate, per_ms, burst, with a space between (0: none); empty to lift the limit
 --
 -- Returns {'ok', unparked}    how many jobs may start because of it
 --         {'no_queue'}        there is no such queue
 --         {'newer', layout}   the queue was written by a newer version
--- include clock channels chunks job_keys records changes lines wake limits
-local keys = jobs.keys_beside(KEYS[1])
-local key, settings = unpack(ARGV)
+-- include clock channels memory chunks job_keys records changes lines wake limits
+local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
+local operation, key, settings = unpack(ARGV)
+
+local done = recall(memory, operation)
+if done then return done end
 
 jobs.guard(keys, {hash = {'meta', 'facts', 'limits', 'buckets', 'busy'}, zset = {'levels', 'unparks'}, set = {'idle'}})
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
-if redis.call('HEXISTS', keys.meta, 'incarnation') == 0 then return {'no_queue'} end
+if redis.call('HEXISTS', keys.meta, 'incarnation') == 0 then
+  allow_when_full(memory)
+  return remember(memory, operation, {'no_queue'})
+end
 local now = now_ms()
 if settings == '' then
   redis.call('HDEL', keys.limits, key)
@@ -23,5 +31,10 @@ else
   redis.call('HSET', keys.limits, key, settings)
 end
 local unparked = key ~= '' and key ~= '*' and jobs.unpark_key(keys, key, now) or 0
+if key == '*' then
+  for _, parked in ipairs(redis.call('ZRANGE', keys.unparks, 0, 999)) do
+    redis.call('ZADD', keys.unparks, whole(now), parked)
+  end
+end
 if unparked > 0 or key == '' or key == '*' then wake_workers(keys.idle, keys['wake:'], math.max(1, unparked)) end
-return {'ok', unparked}
+return remember(memory, operation, {'ok', unparked})

@@ -1,0 +1,66 @@
+"""Which queue, and which job, a command is about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from penstock.errors import QueueNotFound, WrongKind
+
+if TYPE_CHECKING:
+    from penstock.client._sync.client import Penstock
+    from penstock.client._sync.job import Job
+    from penstock.client._sync.jobs import Jobs
+    from penstock.model.job_filters import FilterSettings
+
+queue_option = click.option(
+    "-q", "--queue", metavar="QUEUE", help="Default: whichever has it; naming it is quicker."
+)
+
+
+def named_jobs(client: Penstock, queue: str) -> Jobs:
+    """The jobs of a queue, so that a misspelt name is an error and not an empty answer."""
+    if client.queue(queue).inspect().kind == "tasks":
+        raise WrongKind(
+            f"queue {queue!r} holds plain tasks, not jobs; `penstock queue show {queue}` and "
+            f"`penstock queue tasks {queue}` are for those"
+        )
+    return client.jobs(queue)
+
+
+def all_jobs(client: Penstock, queue: str | None) -> list[Jobs]:
+    """The jobs of the named queue, or of every queue that holds jobs."""
+    if queue is not None:
+        return [named_jobs(client, queue)]
+    return [client.jobs(state.name) for state in client.inspect() if state.kind == "jobs"]
+
+
+def find_job(client: Penstock, id_: str, queue: str | None) -> Job[Any]:
+    """The job of this id. Raises JobNotFound, and QueueNotFound for a queue that is none."""
+    return client.job(id_) if queue is None else named_jobs(client, queue).get(id_)
+
+
+def check_holds_tasks(client: Penstock, queue: str) -> None:
+    """Refuse a queue of jobs where tasks are meant, and say what is meant for jobs."""
+    try:
+        kind = client.queue(queue).inspect().kind
+    except QueueNotFound:
+        return
+    if kind == "jobs":
+        raise WrongKind(
+            f"queue {queue!r} holds jobs, not plain tasks; `penstock job list -q {queue}` shows "
+            "them, and `penstock job --help` what can be done"
+        )
+
+
+def which_jobs(type_: str | None, tenant: str | None, tag: str | None) -> FilterSettings:
+    """What was given of the filters."""
+    which: FilterSettings = {}
+    if type_ is not None:
+        which["type"] = type_
+    if tenant is not None:
+        which["tenant"] = tenant
+    if tag is not None:
+        which["tag"] = tag
+    return which

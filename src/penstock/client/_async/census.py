@@ -1,0 +1,88 @@
+"""Finds every key of a namespace, and says what is odd about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.client.wire import ConnectionLost, ReplyError, pack, store_error, unavailable
+from penstock.store.commands import checks
+from penstock.store.keys import JOB_KEY_TYPES, KEY_TYPES, QUEUE_KEY_TYPES, KeyName
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from penstock.client._async.store import AsyncStore
+    from penstock.store.keys import NamespaceKeys
+
+_PAGE = 1_000
+
+
+class Census:
+    """What was found."""
+
+    def __init__(self) -> None:
+        self.names: set[KeyName] = set()
+        self.broken: set[str] = set()
+        """queues (empty: what crosses them) with a key that cannot be read"""
+        self.unknown: list[str] = []
+        self.mistyped: list[str] = []
+        self.expiring: list[str] = []
+        self.lasting: list[str] = []
+
+    def of_queue(self, queue: str) -> list[KeyName]:
+        return [name for name in self.names if name.queue == queue]
+
+    def job_queues(self) -> set[str]:
+        """Queues of which anything was found that only queues of jobs have."""
+        return {name.queue for name in self.names if name.queue and name.kind in JOB_KEY_TYPES}
+
+
+async def take_census(store: AsyncStore, keys: NamespaceKeys, pattern: str = "") -> Census:
+    """Every key of the namespace, or those that match the pattern."""
+    census = Census()
+    async for key in _scan(store, pattern or keys.pattern):
+        await _classify(store, keys, key, census)
+    return census
+
+
+async def _scan(store: AsyncStore, pattern: str) -> AsyncIterator[str]:
+    """Every key that matches, on every server; one may come twice."""
+    try:
+        for channel in await store.router.every_channel():
+            cursor = b"0"
+            while True:
+                question = pack("SCAN", cursor, "MATCH", pattern, "COUNT", _PAGE)
+                reply = await channel.exchange(question)
+                if isinstance(reply, ReplyError):
+                    raise store_error(reply, store.address)
+                cursor, page = reply
+                for key in page:
+                    yield key.decode(errors="backslashreplace")
+                if cursor == b"0":
+                    break
+    except ConnectionLost as error:
+        # Not repeated: a check that was cut off is best begun again by whoever asked for it.
+        raise unavailable(store.address, 0, error) from error
+
+
+async def _classify(store: AsyncStore, keys: NamespaceKeys, key: str, found: Census) -> None:
+    name = keys.identify(key)
+    if name is None:
+        found.unknown.append(key)
+        return
+    facts = await store.run(checks.describe_key(key))
+    if facts.type == "none":
+        return
+    wanted = (QUEUE_KEY_TYPES | JOB_KEY_TYPES if name.queue else KEY_TYPES)[name.kind]
+    if facts.type != wanted:
+        found.mistyped.append(key)
+        if name.kind != "memory":
+            found.broken.add(name.queue)
+    elif name.kind == "memory":
+        if facts.ttl_ms < 0:
+            found.lasting.append(key)
+    elif facts.ttl_ms >= 0:
+        found.expiring.append(key)
+    # Memories are many and say nothing about a queue.
+    if name.kind != "memory":
+        found.names.add(name)

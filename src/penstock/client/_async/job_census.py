@@ -1,0 +1,196 @@
+"""Reads everything that is stored about a queue of jobs, in steps that stall nobody."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from penstock.codec.ids import id_text
+from penstock.model.job_snapshot import JobSnapshot, StoredJob
+from penstock.store.commands import checks, job_checks
+from penstock.store.keys import JOB_KEY_TYPES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from penstock.client._async.store import AsyncStore
+    from penstock.model.job_snapshot import Entry, Survey
+    from penstock.store.keys import KeyName, QueueKeys
+
+_PAGE = 1_000
+_JOBS = 100
+"""How many are looked at in one step, as their data, which stays on the server, may be large."""
+
+
+async def read_job_queue(
+    store: AsyncStore, keys: QueueKeys, names: Collection[KeyName]
+) -> JobSnapshot:
+    """Everything that is stored about the queue; `names` are the keys of it that were found.
+
+    Figures that must agree at one instant are read at one. The rest is read bit by bit, so on a
+    busy queue a job may be seen on its way from one place to another.
+    """
+    reader = _Reader(store, keys, names)
+    before = await reader.survey()
+    snapshot = await reader.read(before)
+    after = await reader.survey()
+    is_exact = (before.meta, before.states) == (after.meta, after.states)
+    return replace(snapshot, survey=after, is_exact=is_exact)
+
+
+class _Reader:
+    def __init__(self, store: AsyncStore, keys: QueueKeys, names: Collection[KeyName]) -> None:
+        self._store = store
+        self._keys = keys
+        self._owners: dict[str, list[str]] = {}
+        for name in names:
+            self._owners.setdefault(name.kind, []).append(name.owner)
+
+    async def survey(self) -> Survey:
+        holders = self._owners.get("running", [])
+        return await self._store.run(job_checks.survey_jobs(self._keys, holders))
+
+    async def read(self, survey: Survey) -> JobSnapshot:
+        # Jobs move towards the end of this list, so whoever moves meanwhile is rather seen twice.
+        return JobSnapshot(
+            queue=self._keys.queue,
+            jobs=await self._jobs(),
+            due=await self._times("due"),
+            lines=await self._lines(),
+            parked=await self._aside("parked"),
+            stray=await self._aside("stray"),
+            rings=await self._rings(),
+            levels=dict(await self._scores("levels")),
+            strays=await self._members("strays"),
+            unparks=dict(await self._scores("unparks")),
+            credits=frozenset(name for name, _ in await self._texts("credits")),
+            running=await self._running(survey),
+            finished=await self._times("finished"),
+            buried=await self._times("buried"),
+            counts={name: int(count) for name, count in await self._texts("counts")},
+            directories=await self._directories(),
+            pages=await self._pages(),
+            unique={key: _id(id) for key, id in await self._all("unique_jobs")},
+            windows={key: int(at) for key, at in await self._all("windows")},
+            busy={key: int(count) for key, count in await self._texts("busy")},
+            types=frozenset(worker for worker, _ in await self._texts("types")),
+            suspects={worker.decode(): _id(id) for worker, id in await self._all("suspects")},
+            alarms=frozenset(worker for worker, _ in await self._scores("alarms")),
+            progress=frozenset(_id(id) for id, _ in await self._all("progress")),
+            logs=frozenset(id_text(int(id)) for id in self._owners.get("log", [])),
+            attempts=frozenset(id_text(int(id)) for id in self._owners.get("attempts", [])),
+            schedules=frozenset(name for name, _ in await self._texts("schedules")),
+            slots=frozenset(name for name, _ in await self._scores("slots")),
+        )
+
+    async def _jobs(self) -> dict[str, StoredJob]:
+        found: dict[str, StoredJob] = {}
+        tables: tuple[Literal["jobs", "facts"], ...] = ("jobs", "facts")
+        for table in tables:
+            cursor = "0"
+            while True:
+                scan = job_checks.scan_jobs(self._keys, cursor, table, _JOBS)
+                page = await self._store.run(scan)
+                cursor = page.cursor
+                found |= {job.id: job for job in page.jobs}
+                if cursor == "0":
+                    break
+        return found
+
+    async def _running(self, survey: Survey) -> dict[str, dict[int, str]]:
+        found = {}
+        for worker in survey.members.union(self._owners.get("running", [])):
+            key = self._keys.running(worker)
+            flat = await self._store.call(key, "HGETALL", key)
+            if flat:
+                found[worker] = {int(process): _id(id) for process, id in checks.pairs(flat)}
+        return found
+
+    async def _lines(self) -> dict[str, tuple[Entry, ...]]:
+        found = {}
+        for name in self._owners.get("line", []):
+            entries = [job_checks.open_entry(entry) for entry in await self._list("line", name)]
+            if entries:
+                found[name] = tuple(entries)
+        return found
+
+    async def _aside(self, kind: str) -> dict[str, tuple[Entry, ...]]:
+        found = {}
+        for name in self._owners.get(kind, []):
+            entries = [job_checks.open_aside(member) for member, _ in await self._all(kind, name)]
+            if entries:
+                found[name] = tuple(entries)
+        return found
+
+    async def _rings(self) -> dict[str, tuple[str, ...]]:
+        found = {}
+        for level in self._owners.get("ring", []):
+            tenants = [tenant.decode() for tenant in await self._list("ring", level)]
+            if tenants:
+                found[level] = tuple(tenants)
+        return found
+
+    async def _directories(self) -> dict[str, frozenset[int]]:
+        found = {}
+        for listing in self._owners.get("pages", []):
+            pages = [int(page) for page, _ in await self._all("pages", listing)]
+            if pages:
+                found[listing] = frozenset(pages)
+        return found
+
+    async def _pages(self) -> dict[tuple[str, int], frozenset[str]]:
+        found = {}
+        for owner in self._owners.get("page", []):
+            number, _, listing = owner.partition(":")
+            key = self._keys.of_jobs("page", owner)
+            ids = await self._store.call(key, "SMEMBERS", key)
+            if ids:
+                found[listing, int(number)] = frozenset(map(_id, ids))
+        return found
+
+    async def _times(self, kind: str) -> dict[str, int]:
+        return {_id(id): int(at) for id, at in await self._all(kind)}
+
+    async def _scores(self, kind: str) -> list[tuple[str, float]]:
+        return [(name, float(score)) for name, score in await self._texts(kind)]
+
+    async def _texts(self, kind: str) -> list[tuple[str, bytes]]:
+        return [(name.decode(errors="replace"), value) for name, value in await self._all(kind)]
+
+    async def _members(self, kind: str) -> frozenset[str]:
+        key = self._keys.of_jobs(kind)
+        found: set[str] = set()
+        cursor = b"0"
+        while True:
+            cursor, page = await self._store.call(key, "SSCAN", key, cursor, "COUNT", _PAGE)
+            found.update(name.decode() for name in page)
+            if cursor == b"0":
+                return frozenset(found)
+
+    async def _all(self, kind: str, owner: str = "") -> list[tuple[bytes, bytes]]:
+        """A hash or sorted set, read in pages."""
+        key = self._keys.of_jobs(kind, owner)
+        command = "HSCAN" if JOB_KEY_TYPES[kind] == "hash" else "ZSCAN"
+        found, cursor = [], b"0"
+        while True:
+            cursor, flat = await self._store.call(key, command, key, cursor, "COUNT", _PAGE)
+            found += checks.pairs(flat)
+            if cursor == b"0":
+                return found
+
+    async def _list(self, kind: str, owner: str) -> list[bytes]:
+        """A list, read in pages from the back: while jobs come in there and leave at the front,
+        some are seen twice but none is passed over.
+        """
+        key = self._keys.of_jobs(kind, owner)
+        found: list[bytes] = []
+        while True:
+            last = -len(found) - 1
+            page = await self._store.call(key, "LRANGE", key, last - _PAGE + 1, last)
+            if not page:
+                return found[::-1]
+            found += reversed(page)
+
+
+def _id(number: bytes) -> str:
+    return id_text(int(number))

@@ -1,0 +1,196 @@
+# Generated from _async/job_census.py by tools/generate_sync.py. Edit that file instead.
+
+"""Reads everything that is stored about a queue of jobs, in steps that stall nobody."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from penstock.codec.ids import id_text
+from penstock.model.job_snapshot import JobSnapshot, StoredJob
+from penstock.store.commands import checks, job_checks
+from penstock.store.keys import JOB_KEY_TYPES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from penstock.client._sync.store import Store
+    from penstock.model.job_snapshot import Entry, Survey
+    from penstock.store.keys import KeyName, QueueKeys
+
+_PAGE = 1_000
+_JOBS = 100
+"""How many are looked at in one step, as their data, which stays on the server, may be large."""
+
+
+def read_job_queue(store: Store, keys: QueueKeys, names: Collection[KeyName]) -> JobSnapshot:
+    """Everything that is stored about the queue; `names` are the keys of it that were found.
+
+    Figures that must agree at one instant are read at one. The rest is read bit by bit, so on a
+    busy queue a job may be seen on its way from one place to another.
+    """
+    reader = _Reader(store, keys, names)
+    before = reader.survey()
+    snapshot = reader.read(before)
+    after = reader.survey()
+    is_exact = (before.meta, before.states) == (after.meta, after.states)
+    return replace(snapshot, survey=after, is_exact=is_exact)
+
+
+class _Reader:
+    def __init__(self, store: Store, keys: QueueKeys, names: Collection[KeyName]) -> None:
+        self._store = store
+        self._keys = keys
+        self._owners: dict[str, list[str]] = {}
+        for name in names:
+            self._owners.setdefault(name.kind, []).append(name.owner)
+
+    def survey(self) -> Survey:
+        holders = self._owners.get("running", [])
+        return self._store.run(job_checks.survey_jobs(self._keys, holders))
+
+    def read(self, survey: Survey) -> JobSnapshot:
+        # Jobs move towards the end of this list, so whoever moves meanwhile is rather seen twice.
+        return JobSnapshot(
+            queue=self._keys.queue,
+            jobs=self._jobs(),
+            due=self._times("due"),
+            lines=self._lines(),
+            parked=self._aside("parked"),
+            stray=self._aside("stray"),
+            rings=self._rings(),
+            levels=dict(self._scores("levels")),
+            strays=self._members("strays"),
+            unparks=dict(self._scores("unparks")),
+            credits=frozenset(name for name, _ in self._texts("credits")),
+            running=self._running(survey),
+            finished=self._times("finished"),
+            buried=self._times("buried"),
+            counts={name: int(count) for name, count in self._texts("counts")},
+            directories=self._directories(),
+            pages=self._pages(),
+            unique={key: _id(id) for key, id in self._all("unique_jobs")},
+            windows={key: int(at) for key, at in self._all("windows")},
+            busy={key: int(count) for key, count in self._texts("busy")},
+            types=frozenset(worker for worker, _ in self._texts("types")),
+            suspects={worker.decode(): _id(id) for worker, id in self._all("suspects")},
+            alarms=frozenset(worker for worker, _ in self._scores("alarms")),
+            progress=frozenset(_id(id) for id, _ in self._all("progress")),
+            logs=frozenset(id_text(int(id)) for id in self._owners.get("log", [])),
+            attempts=frozenset(id_text(int(id)) for id in self._owners.get("attempts", [])),
+            schedules=frozenset(name for name, _ in self._texts("schedules")),
+            slots=frozenset(name for name, _ in self._scores("slots")),
+        )
+
+    def _jobs(self) -> dict[str, StoredJob]:
+        found: dict[str, StoredJob] = {}
+        tables: tuple[Literal["jobs", "facts"], ...] = ("jobs", "facts")
+        for table in tables:
+            cursor = "0"
+            while True:
+                scan = job_checks.scan_jobs(self._keys, cursor, table, _JOBS)
+                page = self._store.run(scan)
+                cursor = page.cursor
+                found |= {job.id: job for job in page.jobs}
+                if cursor == "0":
+                    break
+        return found
+
+    def _running(self, survey: Survey) -> dict[str, dict[int, str]]:
+        found = {}
+        for worker in survey.members.union(self._owners.get("running", [])):
+            key = self._keys.running(worker)
+            flat = self._store.call(key, "HGETALL", key)
+            if flat:
+                found[worker] = {int(process): _id(id) for process, id in checks.pairs(flat)}
+        return found
+
+    def _lines(self) -> dict[str, tuple[Entry, ...]]:
+        found = {}
+        for name in self._owners.get("line", []):
+            entries = [job_checks.open_entry(entry) for entry in self._list("line", name)]
+            if entries:
+                found[name] = tuple(entries)
+        return found
+
+    def _aside(self, kind: str) -> dict[str, tuple[Entry, ...]]:
+        found = {}
+        for name in self._owners.get(kind, []):
+            entries = [job_checks.open_aside(member) for member, _ in self._all(kind, name)]
+            if entries:
+                found[name] = tuple(entries)
+        return found
+
+    def _rings(self) -> dict[str, tuple[str, ...]]:
+        found = {}
+        for level in self._owners.get("ring", []):
+            tenants = [tenant.decode() for tenant in self._list("ring", level)]
+            if tenants:
+                found[level] = tuple(tenants)
+        return found
+
+    def _directories(self) -> dict[str, frozenset[int]]:
+        found = {}
+        for listing in self._owners.get("pages", []):
+            pages = [int(page) for page, _ in self._all("pages", listing)]
+            if pages:
+                found[listing] = frozenset(pages)
+        return found
+
+    def _pages(self) -> dict[tuple[str, int], frozenset[str]]:
+        found = {}
+        for owner in self._owners.get("page", []):
+            number, _, listing = owner.partition(":")
+            key = self._keys.of_jobs("page", owner)
+            ids = self._store.call(key, "SMEMBERS", key)
+            if ids:
+                found[listing, int(number)] = frozenset(map(_id, ids))
+        return found
+
+    def _times(self, kind: str) -> dict[str, int]:
+        return {_id(id): int(at) for id, at in self._all(kind)}
+
+    def _scores(self, kind: str) -> list[tuple[str, float]]:
+        return [(name, float(score)) for name, score in self._texts(kind)]
+
+    def _texts(self, kind: str) -> list[tuple[str, bytes]]:
+        return [(name.decode(errors="replace"), value) for name, value in self._all(kind)]
+
+    def _members(self, kind: str) -> frozenset[str]:
+        key = self._keys.of_jobs(kind)
+        found: set[str] = set()
+        cursor = b"0"
+        while True:
+            cursor, page = self._store.call(key, "SSCAN", key, cursor, "COUNT", _PAGE)
+            found.update(name.decode() for name in page)
+            if cursor == b"0":
+                return frozenset(found)
+
+    def _all(self, kind: str, owner: str = "") -> list[tuple[bytes, bytes]]:
+        """A hash or sorted set, read in pages."""
+        key = self._keys.of_jobs(kind, owner)
+        command = "HSCAN" if JOB_KEY_TYPES[kind] == "hash" else "ZSCAN"
+        found, cursor = [], b"0"
+        while True:
+            cursor, flat = self._store.call(key, command, key, cursor, "COUNT", _PAGE)
+            found += checks.pairs(flat)
+            if cursor == b"0":
+                return found
+
+    def _list(self, kind: str, owner: str) -> list[bytes]:
+        """A list, read in pages from the back: while jobs come in there and leave at the front,
+        some are seen twice but none is passed over.
+        """
+        key = self._keys.of_jobs(kind, owner)
+        found: list[bytes] = []
+        while True:
+            last = -len(found) - 1
+            page = self._store.call(key, "LRANGE", key, last - _PAGE + 1, last)
+            if not page:
+                return found[::-1]
+            found += reversed(page)
+
+
+def _id(number: bytes) -> str:
+    return id_text(int(number))

@@ -1,0 +1,177 @@
+"""What `penstock fsck` reads and mends of queues of jobs."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from penstock.codec.ids import id_text
+from penstock.model.job_snapshot import Entry, StoredHead, StoredJob, Survey
+from penstock.model.jobs import JOB_STATES, STATES_BY_CODE
+from penstock.store.command import Command, unexpected
+from penstock.store.commands.jobs import check_jobs
+from penstock.store.script import Script, load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.store.command import Argument
+    from penstock.store.keys import QueueKeys
+
+SURVEY_JOBS = load("jobs/survey_jobs")
+SCAN_JOBS = load("jobs/scan_jobs")
+MEND_JOB = load("jobs/mend_job")
+MEND_PAGE = load("jobs/mend_page")
+MEND_COUNT = load("jobs/mend_count")
+MEND_LINE = load("jobs/mend_line")
+MEND_TRACE = load("jobs/mend_trace")
+
+_TURN_DIGITS = 16
+_SIZES = ("jobs", "facts", "due", "finished", "buried")
+_TURN_DIGITS = 16
+
+
+def survey_jobs(keys: QueueKeys, workers: Sequence[str]) -> Command[Survey]:
+    """Everything that is counted, at one instant; `workers` may hold jobs beside the members."""
+
+    def decode(reply: list[Any]) -> Survey:
+        if reply[0] == b"ok":
+            return _survey(reply)
+        check_jobs(keys, SURVEY_JOBS, reply)
+        raise unexpected(SURVEY_JOBS, reply)
+
+    return Command(SURVEY_JOBS, (keys.meta,), tuple(workers), decode)
+
+
+class ScannedJobs(NamedTuple):
+    """Some of the jobs of a queue."""
+
+    cursor: str
+    """where to go on; 0 after the last"""
+    jobs: list[StoredJob]
+
+
+def scan_jobs(
+    keys: QueueKeys, cursor: str, table: Literal["jobs", "facts"], count: int
+) -> Command[ScannedJobs]:
+    """About `count` of the jobs that have a record, or of those that only have facts. As with any
+    scan, one may come twice.
+    """
+
+    def decode(reply: list[Any]) -> ScannedJobs:
+        if reply[0] == b"ok":
+            found = [_stored_job(fields, table == "jobs") for fields in reply[2:]]
+            return ScannedJobs(reply[1].decode(), found)
+        check_jobs(keys, SCAN_JOBS, reply)
+        raise unexpected(SCAN_JOBS, reply)
+
+    return Command(SCAN_JOBS, (keys.meta,), (cursor, table, count), decode)
+
+
+def mend_job(keys: QueueKeys, id_number: int, depth: int) -> Command[bool]:
+    """Put a job where its state says that it stands; False if it is there."""
+    return _mend(MEND_JOB, keys, id_number, depth)
+
+
+def mend_page(keys: QueueKeys, listing: str, page: int, ids: Sequence[int]) -> Command[bool]:
+    """Put jobs on a page of a listing or take them off, as each one's state says."""
+    return _mend(MEND_PAGE, keys, listing.encode(), page, *ids)
+
+
+def mend_count(
+    keys: QueueKeys, table: Literal["counts", "busy", "meta"], field: str, seen: int, right: int
+) -> Command[bool]:
+    """Set a count right unless it has changed since it was seen."""
+    return _mend(MEND_COUNT, keys, table, field.encode(), seen, right)
+
+
+def mend_line(
+    keys: QueueKeys, kind: Literal["line", "ring", "stray", "parked"], name: str
+) -> Command[bool]:
+    """Name what is there where it is looked for, and nothing that is not."""
+    return _mend(MEND_LINE, keys, kind, name.encode())
+
+
+def mend_trace(keys: QueueKeys, kind: str, owner: bytes, holder: str = "") -> Command[bool]:
+    """Forget what is kept about something that is gone; False if it is not."""
+    return _mend(MEND_TRACE, keys, kind, owner, holder)
+
+
+def open_entry(entry: bytes) -> Entry:
+    """A place in a line, as `fragments/records.lua` writes it."""
+    number, _, turn = entry.partition(b".")
+    return Entry(id_text(int(number)), int(turn) if turn else None)
+
+
+def open_aside(member: bytes) -> Entry:
+    """What was put aside, as `fragments/lines.lua` writes it."""
+    return Entry(id_text(int(member[_TURN_DIGITS:])), int(member[:_TURN_DIGITS]))
+
+
+def _mend(script: Script, keys: QueueKeys, *arguments: Argument) -> Command[bool]:
+    def decode(reply: list[Any]) -> bool:
+        if reply[0] == b"ok":
+            return bool(reply[1])
+        check_jobs(keys, script, reply)
+        raise unexpected(script, reply)
+
+    return Command(script, (keys.meta,), arguments, decode)
+
+
+def _survey(reply: list[Any]) -> Survey:
+    _, now, meta, members, idle, sizes, counts, *held = reply
+    texts = [value.decode(errors="backslashreplace") for value in meta]
+    return Survey(
+        now_ms=int(now),
+        meta=dict(zip(texts[::2], texts[1::2], strict=True)),
+        members=frozenset(worker.decode() for worker in members),
+        idle=frozenset(worker.decode() for worker in idle),
+        sizes=dict(zip(_SIZES, sizes, strict=True)),
+        held={worker.decode(): n for worker, n in zip(held[::2], held[1::2], strict=True) if n},
+        states=dict(zip(JOB_STATES, map(int, counts), strict=True)),
+    )
+
+
+def _stored_job(fields: list[Any], has_record: bool) -> StoredJob:
+    number, has_other, state, marks, *times, worker, size, outcome = fields[:15]
+    place, turn, failures, crashes, since, updated, finished, process = map(int, times)
+    return StoredJob(
+        id=id_text(int(number)),
+        has_record=has_record,
+        has_facts=bool(has_other) or not has_record,
+        state=STATES_BY_CODE[state.decode()],
+        marks=marks,
+        number=place,
+        turn=turn,
+        failures=failures,
+        crashes=crashes,
+        since_ms=since,
+        updated_ms=updated,
+        finished_ms=finished,
+        process=process,
+        worker=worker.decode(),
+        bytes=size,
+        outcome_bytes=outcome,
+        head=_stored_head(*fields[15:]),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _stored_head(flags: int, priority: int, attempts: int, *texts: bytes) -> StoredHead:
+    """Shared by jobs that were sent alike."""
+    kind, tenant, key, unique, tags, words = texts
+    return StoredHead(
+        flags,
+        priority,
+        attempts,
+        kind.decode(),
+        tenant.decode(),
+        key.decode(),
+        unique,
+        _split(tags),
+        _split(words),
+    )
+
+
+def _split(joined: bytes) -> tuple[str, ...]:
+    return tuple(part.decode() for part in joined.split(b"\0")) if joined else ()

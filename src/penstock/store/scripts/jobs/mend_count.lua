@@ -1,0 +1,23 @@
+-- Set a count to what a recount has found, unless it has changed since; for repairs.
+--
+-- Every operation changes a count by as much as what it counts, so a count that is off stays off by as much, and one
+-- that is as it was seen can be set right even if jobs have come and gone.
+--
+-- KEYS[1] meta   hash    settings and counters; its tag names all other keys of the queue
+-- ARGV[1] table  string  'counts', 'busy' or 'meta'
+-- ARGV[2] field  bytes   what is counted
+-- ARGV[3] seen   int     the count that is wrong
+-- ARGV[4] right  int     the recount
+--
+-- Returns {'ok', mended}      1 if it was set, 0 if it has changed
+--         {'newer', layout}   the queue was written by a newer version
+-- include clock chunks job_keys records job_queue
+local keys = jobs.keys_beside(KEYS[1])
+local table_, field, seen, right = unpack(ARGV)
+
+jobs.guard(keys, {hash = {'meta', 'counts', 'busy'}})
+local refusal = jobs.refuse_kind(keys)
+if refusal and refusal[1] == 'newer' then return refusal end
+if tonumber(redis.call('HGET', keys[table_], field) or '0') ~= tonumber(seen) then return {'ok', 0} end
+if right == '0' then redis.call('HDEL', keys[table_], field) else redis.call('HSET', keys[table_], field, right) end
+return {'ok', 1}

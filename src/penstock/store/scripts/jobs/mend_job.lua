@@ -1,0 +1,49 @@
+-- Put a job where its state says that it stands, if it is not there; for repairs.
+--
+-- One step, and everything is looked at before anything is written, so a job that is where it should be stays as it is.
+--
+-- KEYS[1] meta   hash  settings and counters; its tag names all other keys of the queue
+-- ARGV[1] id     int
+-- ARGV[2] depth  int   how far to look for the job in its line
+--
+-- Returns {'ok', mended}      1 if something was changed
+--         {'newer', layout}   the queue was written by a newer version
+-- include clock channels chunks job_keys records changes lines endings wake job_queue
+local keys = jobs.keys_beside(KEYS[1])
+local id, depth = ARGV[1], tonumber(ARGV[2])
+
+jobs.guard(keys, {hash = {'meta', 'jobs', 'facts'}, zset = {'levels', 'due', 'finished', 'buried'}, set = {'idle'}})
+local refusal = jobs.refuse_kind(keys)
+if refusal and refusal[1] == 'newer' then return refusal end
+local record, facts = redis.call('HGET', keys.jobs, id), jobs.read_facts(keys, {id})[1]
+local state = record and facts.state or ''
+
+-- In a line that is too long to be looked through, it may stand.
+local function may_stand_in_line()
+  local aside, line = jobs.aside_of(id, facts), keys['line:'] .. facts.head.line
+  return redis.call('ZSCORE', keys['stray:'] .. facts.head.type, aside) or
+    redis.call('ZSCORE', keys['parked:'] .. facts.head.key, aside) or
+    redis.call('LPOS', line, jobs.entry_of(id, facts), 'MAXLEN', depth) or redis.call('LLEN', line) > depth
+end
+
+local mended = 0
+local places = {{keys.due, state == jobs.SCHEDULED and facts.since},
+  {keys.finished, (state == jobs.DONE or state == jobs.CANCELLED) and facts.finished},
+  {keys.buried, state == jobs.DEAD and facts.finished}}
+for _, place in ipairs(places) do
+  local key, at = place[1], place[2]
+  local found = redis.call('ZSCORE', key, id)
+  if found and not at then
+    mended = redis.call('ZREM', key, id)
+  elseif at and (not found or tonumber(found) ~= at) then
+    redis.call('ZADD', key, whole(at), id)
+    mended = 1
+  end
+end
+if facts and not record then mended = redis.call('HDEL', keys.facts, id) end
+if state == jobs.READY and not may_stand_in_line() then
+  jobs.return_to_lines(keys, {{id, facts}})
+  mended = 1
+end
+if mended == 1 and state == jobs.READY then wake_workers(keys.idle, keys['wake:'], 1) end
+return {'ok', mended}

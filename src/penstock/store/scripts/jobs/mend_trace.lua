@@ -1,0 +1,52 @@
+-- Forget what is kept about a worker, job, schedule or unique key that is not there any more; for repairs.
+--
+-- One step: whether it is really gone is asked first.
+--
+-- KEYS[1] meta   hash    settings and counters; its tag names all other keys of the queue
+-- ARGV[1] kind   string  'types', 'alarms' or 'suspects' of a worker; 'progress', 'log' or 'attempts' of a job; 'slots' of
+--                        a schedule; 'unique_jobs' or 'windows' of a unique key
+-- ARGV[2] owner  bytes   the worker, job, schedule or key
+-- ARGV[3] holder string  the job that holds the key; else empty
+--
+-- Returns {'ok', mended}      1 if something was forgotten
+--         {'newer', layout}   the queue was written by a newer version
+-- include clock chunks job_keys records job_queue
+local keys = jobs.keys_beside(KEYS[1])
+local kind, owner, holder = unpack(ARGV)
+
+jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'types', 'suspects', 'progress', 'schedules', 'unique_jobs'},
+  zset = {'alarms', 'slots', 'windows'}, set = {'members'}})
+local refusal = jobs.refuse_kind(keys)
+if refusal and refusal[1] == 'newer' then return refusal end
+
+-- The states in which a job may hold its unique key.
+local function may_hold(facts)
+  local flags, state = facts.head.flags, facts.state
+  if facts.head.unique ~= owner or jobs.IS_FINAL[state] then return false end
+  if jobs.has(flags, jobs.UNIQUE_UNTIL_DONE) then return true end
+  if jobs.has(flags, jobs.UNIQUE_QUEUED) then return state ~= jobs.RUNNING end
+  return jobs.has(flags, jobs.UNIQUE_SCHEDULED) and state == jobs.SCHEDULED
+end
+
+local function is_gone()
+  if kind == 'types' or kind == 'alarms' then return redis.call('SISMEMBER', keys.members, owner) == 0 end
+  if kind == 'suspects' then
+    local id = redis.call('HGET', keys.suspects, owner)
+    local facts = id and jobs.read_facts(keys, {id})[1]
+    return not facts or facts.state ~= jobs.RUNNING or facts.worker ~= owner
+  end
+  if kind == 'slots' then return redis.call('HEXISTS', keys.schedules, owner) == 0 end
+  if kind == 'windows' then return redis.call('HEXISTS', keys.unique_jobs, owner) == 0 end
+  if kind == 'unique_jobs' then
+    if redis.call('HGET', keys.unique_jobs, owner) ~= holder or redis.call('ZSCORE', keys.windows, owner) then return false end
+    local facts = redis.call('HEXISTS', keys.jobs, holder) == 1 and jobs.read_facts(keys, {holder})[1]
+    return not facts or not may_hold(facts)
+  end
+  return redis.call('HEXISTS', keys.jobs, owner) == 0
+end
+
+if not is_gone() then return {'ok', 0} end
+if kind == 'log' then return {'ok', redis.call('UNLINK', keys['log:'] .. owner)} end
+if kind == 'attempts' then return {'ok', redis.call('UNLINK', keys['attempts:'] .. owner)} end
+local is_sorted = kind == 'alarms' or kind == 'slots' or kind == 'windows'
+return {'ok', redis.call(is_sorted and 'ZREM' or 'HDEL', keys[kind], owner)}

@@ -1,0 +1,17 @@
+-- Read attempts that have ended, in the order in which they did.
+--
+-- KEYS[1] meta   hash    settings and counters; its tag names all other keys of the queue
+-- ARGV[1] after  string  place after which to go on, or '-' for the oldest
+-- ARGV[2] limit  int     1 to 10000
+--
+-- Returns {'ok', place, fields, ...}   fields: name, value, ...
+-- include job_keys
+local keys = jobs.keys_beside(KEYS[1])
+local after, limit = unpack(ARGV)
+
+local reply = {'ok'}
+for _, entry in ipairs(redis.call('XRANGE', keys.history, after == '-' and '-' or '(' .. after, '+', 'COUNT', limit)) do
+  reply[#reply + 1] = entry[1]
+  reply[#reply + 1] = entry[2]
+end
+return reply

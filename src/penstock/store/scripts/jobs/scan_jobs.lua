@@ -1,0 +1,39 @@
+-- Read what is stored about all jobs of a queue but their data, some at a time, taken apart; for checking.
+--
+-- Each job is read at one instant, so that its record and its facts agree.
+--
+-- KEYS[1] meta    hash    settings and counters; its tag names all other keys of the queue
+-- ARGV[1] cursor  int     0 at first
+-- ARGV[2] table   string  'jobs' for all that have a record, 'facts' for those that have none
+-- ARGV[3] count   int     about how many to read
+--
+-- Returns {'ok', cursor, {id, has_facts, state, marks, number, turn, failures, crashes, since, updated, finished, process,
+--                     worker, bytes, outcome_bytes, flags, priority, attempts, type, tenant, key, unique, tags, words}, ...}
+--         {'newer', layout}   the queue was written by a newer version
+-- include clock chunks job_keys records job_queue
+local keys = jobs.keys_beside(KEYS[1])
+local cursor, table_, count = unpack(ARGV)
+local refusal = jobs.refuse_kind(keys)
+if refusal and refusal[1] == 'newer' then return refusal end
+
+local page = redis.call('HSCAN', keys[table_], cursor, 'COUNT', count)
+local ids, found = {}, page[2]
+for index = 1, #found, 2 do ids[#ids + 1] = found[index] end
+local others = get_fields(table_ == 'jobs' and keys.facts or keys.jobs, ids)
+local reply = {'ok', page[1]}
+for index, id in ipairs(ids) do
+  local facts
+  if table_ == 'jobs' then
+    facts = others[index] and jobs.open_facts(others[index]) or jobs.facts_of_record(found[2 * index])
+  elseif not others[index] then
+    facts = jobs.open_facts(found[2 * index])
+  end
+  if facts then
+    local head = facts.head
+    reply[#reply + 1] = {id, others[index] and 1 or 0, facts.state, facts.marks, whole(facts.number), whole(facts.turn),
+      facts.failures, facts.crashes, whole(facts.since), whole(facts.updated), whole(facts.finished), whole(facts.process),
+      facts.worker, facts.bytes, #facts.outcome, head.flags, head.priority, head.attempts, head.type, head.tenant, head.key,
+      head.unique, head.tags, table.concat(head.words, '\0')}
+  end
+end
+return reply

@@ -1,0 +1,183 @@
+"""Runs everything that is due, then moves the clock to what is due next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from penstock.codec.ids import id_number
+from penstock.errors import InvalidArgument, RunTooLong
+from penstock.model.retries import Retry
+from penstock.model.schedules import decode_schedule
+from penstock.store.commands import job_records, job_rules
+from penstock.worker.schedules import fire_schedules
+
+if TYPE_CHECKING:
+    from penstock.client._async.client import AsyncPenstock
+    from penstock.model.jobs import HandedOut, JobInfo
+    from penstock.testing.clock import VirtualClock
+    from penstock.testing.worker import VirtualWorker
+
+_MAX_VAIN_STEPS = 1000
+
+
+@dataclass(slots=True)
+class RunSummary:
+    """What happened in a run: ids of jobs, in the order in which it happened."""
+
+    ran: list[str] = field(default_factory=list)
+    """one for each attempt"""
+    done: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    """one for each attempt that ended with an error"""
+    crashed: list[str] = field(default_factory=list)
+    """one for each attempt over which the worker died"""
+    retried: list[str] = field(default_factory=list)
+    """one for each attempt that was not to be the last"""
+    dead: list[str] = field(default_factory=list)
+    cancelled: list[str] = field(default_factory=list)
+    errors: dict[str, list[BaseException]] = field(default_factory=dict)
+    """what its attempts have raised, by job"""
+
+
+class Run:
+    """One call of `run_all`."""
+
+    def __init__(
+        self,
+        client: AsyncPenstock,
+        worker: VirtualWorker,
+        clock: VirtualClock,
+        deadline_ms: int | None,
+        limit: int,
+        raise_errors: bool,
+    ) -> None:
+        self._client = client
+        self._worker = worker
+        self._clock = clock
+        self._deadline_ms = deadline_ms
+        self._limit = limit
+        self._raise_errors = raise_errors
+        self._waits_ms: dict[str, int] = {}
+        self._unsent: dict[str, tuple[int, list[str]]] = {}
+        """queue -> when it last had schedules that sent nothing, and which"""
+        self._vain_steps = 0
+        self._summary = RunSummary()
+
+    async def run(self) -> RunSummary:
+        if self._deadline_ms is None:
+            await self._check_ends()
+        await self._worker.start()
+        try:
+            await self._beat()
+            while True:
+                is_vain = True
+                # Not a generator: every queue gets its turn.
+                while any([await self._serve(queue) for queue in self._worker.queues]):
+                    is_vain = False
+                if not await self._move_on(is_vain):
+                    break
+        finally:
+            await self._worker.stop()
+        return self._summary
+
+    async def _serve(self, queue: str) -> bool:
+        """Run one job of a queue, and send what its schedules send; False if there was nothing."""
+        claim = await self._worker.claim(queue)
+        if claim.word == "not_working":
+            await self._worker.start()
+            return True
+        self._waits_ms[queue] = claim.wait_ms
+        for job in claim.jobs:
+            await self._perform(queue, job)
+        return bool(await self._fire(queue, claim.schedules) or claim.jobs or claim.word == "again")
+
+    async def _perform(self, queue: str, job: HandedOut) -> None:
+        summary = self._summary
+        if len(summary.ran) >= self._limit:
+            raise RunTooLong(
+                f"run_all has run {self._limit} attempts and there is more to do, next job {job.id}"
+                f" of type {job.type!r}; give until=..., or a higher limit if that is right"
+            )
+        summary.ran.append(job.id)
+        context = await self._worker.perform(queue, job)
+        if context is None:
+            summary.crashed.append(job.id)
+            return
+        error = context.error
+        if context.is_refused:
+            return
+        if error is None:
+            summary.done.append(job.id)
+            return
+        summary.errors.setdefault(job.id, []).append(error)
+        if context.outcome != "cancelled":
+            summary.failed.append(job.id)
+        await self._note_fate(queue, job.id)
+        if self._raise_errors and not isinstance(error, Retry):
+            raise error
+
+    async def _note_fate(self, queue: str, job: str) -> None:
+        """What the store has decided about an attempt that did not go well."""
+        info = await self._read(queue, job)
+        if info is None:
+            return
+        fates = {"dead": self._summary.dead, "cancelled": self._summary.cancelled}
+        fates.get(info.state, self._summary.retried).append(job)
+
+    async def _fire(self, queue: str, schedules: list[str]) -> bool:
+        if not schedules:
+            return False
+        if await fire_schedules(self._client, self._client.keys.queue(queue), schedules):
+            return True
+        # Paused ones send nothing, but are due later by now. What stays due cannot be sent.
+        vain = (self._clock.now_ms, schedules)
+        is_first_time, self._unsent[queue] = self._unsent.get(queue) != vain, vain
+        return is_first_time
+
+    async def _move_on(self, is_vain: bool) -> bool:
+        """Move the clock to what is due next; False if there is nothing, or not in time."""
+        now_ms, deadline_ms = self._clock.now_ms, self._deadline_ms
+        due_ms = [now_ms + max(wait_ms, 1) for wait_ms in self._waits_ms.values() if wait_ms >= 0]
+        for fallen in self._worker.fallen.values():
+            due_ms.append(max(fallen.lease_ends_ms, now_ms) + 1)
+        at_ms = min(due_ms, default=None)
+        is_over = at_ms is None or (deadline_ms is not None and at_ms > deadline_ms)
+        if is_over and deadline_ms is None:
+            return False
+        at_ms = deadline_ms if is_over else at_ms
+        assert at_ms is not None
+        self._vain_steps = self._vain_steps + 1 if is_vain and at_ms == now_ms + 1 else 0
+        self._check_headway()
+        self._clock.set(max(at_ms, now_ms))  # a job may have moved it past the deadline
+        await self._beat()
+        return not is_over
+
+    def _check_headway(self) -> None:
+        if self._vain_steps > _MAX_VAIN_STEPS:
+            raise RunTooLong(
+                "run_all makes no headway: something is due all the time and cannot be run or "
+                "sent; the log of 'penstock.worker' says what"
+            )
+
+    async def _beat(self) -> None:
+        for fallen in await self._worker.beat():
+            await self._note_fate(fallen.queue, fallen.job)
+
+    async def _check_ends(self) -> None:
+        """Without an end in sight there would be none."""
+        for queue in self._worker.queues:
+            keys = self._client.keys.queue(queue)
+            _, schedules = await self._client.store.run(job_rules.list_schedules(keys))
+            for stored in schedules:
+                schedule = decode_schedule(stored.definition)
+                if stored.slot_ms is not None and schedule.ends_at_ms == 0:
+                    raise InvalidArgument(
+                        f"schedule {stored.name!r} of queue {queue!r} has no end, so run_all would "
+                        "not have one either; give until=..., such as until=timedelta(days=1)"
+                    )
+
+    async def _read(self, queue: str, job: str) -> JobInfo | None:
+        keys = self._client.keys.queue(queue)
+        command = job_records.read_jobs(keys, [id_number(job)], with_data=False)
+        return (await self._client.store.run(command))[0]

@@ -1,0 +1,275 @@
+"""A worker without threads: it does one thing at a time, and only when it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import math
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from time import perf_counter, thread_time
+from typing import TYPE_CHECKING, Any
+
+from penstock.client._async.session import AsyncWorkerSession
+from penstock.codec.values import pack_result
+from penstock.errors import JobTimeout, LeaseLost
+from penstock.executors.job_context import JobContext
+from penstock.model.workers import LEASE_MS, describe_worker
+from penstock.store.commands import jobs, workers
+from penstock.testing.inline import drive
+
+if TYPE_CHECKING:
+    from penstock.client._async.client import AsyncPenstock
+    from penstock.client._async.store import AsyncStore
+    from penstock.client.functions import JobFunction
+    from penstock.executors.assignment import Context
+    from penstock.model.jobs import HandedOut, JobClaim
+    from penstock.store.keys import QueueKeys
+    from penstock.testing.clock import VirtualClock
+    from penstock.testing.faults import Faults
+    from penstock.worker.handlers import Handlers
+
+Settled = tuple[Any, BaseException | None]
+Start = Callable[[], Coroutine[Any, Any, Settled]]
+Complete = Callable[[Start, contextvars.Context], Awaitable[Settled]]
+"""How a coroutine is run to its end: on a loop that runs, or on one made for it."""
+
+_SWEEP = 100
+_OF_THE_JOB = (Exception, SystemExit, asyncio.CancelledError)
+"""Anything else that a function raises is for the test: Ctrl-C, pytest.fail(), pytest.skip()."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fallen:
+    """A worker that has died, and whose job nobody has given back yet."""
+
+    queue: str
+    job: str
+    lease_ends_ms: int
+
+
+class VirtualWorker:
+    """Speaks to the store as any worker does. Dies when the test wants it, and is followed by
+    another, which recovers it when its lease has run out.
+    """
+
+    def __init__(
+        self,
+        client: AsyncPenstock,
+        handlers: Handlers,
+        clock: VirtualClock,
+        faults: Faults,
+        fallen: dict[str, Fallen],
+        complete: Complete,
+    ) -> None:
+        self._client = client
+        self._handlers = handlers
+        self._clock = clock
+        self._faults = faults
+        self._complete = complete
+        self.fallen = fallen
+        """those to recover, by their id; also what earlier runs have left"""
+        self._session = _Session(client, "test")
+        self._places: dict[str, _Place] = {}
+        self._claims: dict[str, JobClaim] = {}
+
+    @property
+    def queues(self) -> list[str]:
+        return list(self._handlers.jobs)
+
+    async def start(self) -> None:
+        """Register and join all queues, under an id never used before."""
+        self._session = session = _Session(self._client, "test")
+        await session.start()
+        self._claims = {}
+        for queue, types in self._handlers.jobs.items():
+            await session.start_job_work(queue, list(types))
+        self._places = {
+            queue: _Place(session, self._client, self._client.keys.queue(queue), self._handlers)
+            for queue in self._handlers.jobs
+        }
+
+    async def stop(self) -> None:
+        """Leave; what it holds goes back at no cost."""
+        await self._session.stop()
+
+    async def beat(self) -> list[Fallen]:
+        """Recover who has died; to be called whenever the clock has moved."""
+        if not self.fallen:
+            return []
+        try:
+            # A worker whose own lease had run out judges nobody, so the first beat only renews.
+            await self.renew()
+            peers = await self.renew(_SWEEP)
+        except LeaseLost:
+            await self.start()
+            return []
+        for peer in peers:
+            await self._client.fail_worker(peer)
+        return [self.fallen.pop(peer) for peer in peers if peer in self.fallen]
+
+    async def renew(self, sweep: int = 0) -> list[str]:
+        """One heartbeat; returns dead peers that are to be recovered."""
+        command = workers.keep_worker_alive(self._client.keys, self._session.id, LEASE_MS, sweep)
+        return await self._client.store.run(command)
+
+    async def claim(self, queue: str) -> JobClaim:
+        """Ask for one job, unless one came with the answer to the last report."""
+        if queue in self._claims:
+            return self._claims.pop(queue)
+        keys, worker = self._client.keys.queue(queue), self._session.id
+        return await self._client.store.run_once(
+            lambda operation: jobs.start_jobs(keys, operation, worker, 1, wait=True)
+        )
+
+    async def perform(self, queue: str, job: HandedOut) -> VirtualContext | None:
+        """Run a job and report what came of it; None if the worker has died over it."""
+        place = self._places[queue]
+        context = VirtualContext(place, job, self._handlers.jobs[queue][job.type])
+        if not self._faults.must_crash(queue, job, "start"):
+            await self._run(context)
+            if not self._faults.must_crash(queue, job, "end"):
+                claim = await place.report(context)
+                context.is_refused = bool(claim.refused)
+                if claim.jobs:
+                    # Anything else that was said may not be true any more when it is asked for.
+                    self._claims[queue] = claim
+                return context
+        await self.renew()  # as any worker has just done, so that its lease runs out after now
+        self.fallen[self._session.id] = Fallen(queue, job.id, self._clock.now_ms + LEASE_MS)
+        await self.start()
+        return None
+
+    async def _run(self, context: VirtualContext) -> None:
+        began_at, began_ms, cpu_began_s = perf_counter(), self._clock.now_ms, thread_time()
+        value, error = await self._call(context)
+        context.cpu_s = thread_time() - cpu_began_s
+        took_s = max(perf_counter() - began_at, (self._clock.now_ms - began_ms) / 1000)
+        if 0 < context.timeout_s < took_s:
+            error = JobTimeout(
+                f"the job ran longer than its timeout of {context.timeout_s:g} s; "
+                "give it more time, or less to do"
+            )
+        if error is None:
+            context.returned(value, began_at)
+        elif isinstance(error, _OF_THE_JOB):
+            context.raised(error, began_at)
+        else:
+            raise error
+
+    async def _call(self, context: VirtualContext) -> Settled:
+        surroundings = contextvars.copy_context()
+        if context.function.is_async:
+            return await self._complete(lambda: _settle(context), surroundings)
+        try:
+            value = surroundings.run(context.origin.handle, context.task, context)
+            # What comes from a process of its own is encoded there.
+            return (pack_result(value) if context.function.in_process else value), None
+        except BaseException as error:
+            return None, error
+
+
+class VirtualContext(JobContext):
+    """As for any job; but nobody listens to messages here, so what it must know is looked up."""
+
+    __slots__ = ("error", "is_refused")
+
+    def __init__(self, place: _Place, job: HandedOut, function: JobFunction[..., Any]) -> None:
+        super().__init__(place, job, function)
+        self.error: BaseException | None = None
+        self.is_refused = False
+        """the job was taken away or removed meanwhile, so what came of it does not count"""
+
+    @property
+    def cancelled(self) -> bool:
+        if not self._is_cancelled and self.token in drive(self._place.find_cancelled()):
+            self.cancel()
+        return self._is_cancelled
+
+    def raised(self, error: BaseException, began_at: float) -> None:
+        self.error = error
+        super().raised(error, began_at)
+
+    @property
+    def _place(self) -> _Place:
+        assert isinstance(self._origin, _Place)
+        return self._origin
+
+
+class _Place:
+    """A queue, as the worker serves it."""
+
+    is_closed = False
+
+    def __init__(
+        self,
+        session: AsyncWorkerSession,
+        client: AsyncPenstock,
+        keys: QueueKeys,
+        handlers: Handlers,
+    ) -> None:
+        self.queue = keys.queue
+        self.worker = session.id
+        self.lease = session.lease
+        self.max_payload = client.settings.max_payload
+        self.handle: Callable[[bytes, Context], Any] = _run
+        self.backoffs = handlers.backoffs
+        self._store: AsyncStore = client.store
+        self._keys = keys
+
+    def done(self, context: Context) -> None:
+        """What came of it is read from the context."""
+
+    def noted(self, context: JobContext) -> None:
+        drive(self._note(context))
+
+    async def report(self, context: JobContext) -> JobClaim:
+        """Say what came of a job, and ask for the next one."""
+        return await self._store.run_once(
+            lambda operation: jobs.report_jobs(
+                self._keys, operation, self.worker, [context.to_report()], limit=1, wait=True
+            )
+        )
+
+    async def find_cancelled(self) -> list[int]:
+        return await self._store.run(jobs.find_cancelled(self._keys, self.worker))
+
+    async def _note(self, context: JobContext) -> None:
+        lines, context.lines = context.lines, []
+        progress, context.new_progress = context.new_progress, b""
+        await self._store.run_once(
+            lambda operation: jobs.note_job(
+                self._keys, operation, self.worker, context.token, progress, lines
+            )
+        )
+
+
+def _run(task: bytes, context: Any) -> Any:
+    return context.function.run(task, context)
+
+
+class _Session(AsyncWorkerSession):
+    """Without the threads of a heartbeat: the clock only moves when the test says so."""
+
+    async def start(self) -> None:
+        about = describe_worker()
+        await self._store.run_once(
+            lambda operation: workers.start_worker(self._keys, operation, self.id, LEASE_MS, about)
+        )
+        self.lease.renewed(math.inf)
+
+    async def stop(self) -> None:
+        for queue in list(self._queues):
+            await self.stop_work(queue)
+        await self._client.fail_worker(self.id)
+
+
+async def _settle(context: VirtualContext) -> Settled:
+    """Raises nothing but cancellation: a SystemExit that leaves a task would end the loop."""
+    try:
+        async with asyncio.timeout(context.timeout_s or None):
+            return await context.origin.handle(context.task, context), None
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:
+        return None, error

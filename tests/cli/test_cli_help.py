@@ -1,0 +1,33 @@
+"""What the commands for jobs and schedules say about themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.cli.job import job
+from penstock.cli.schedule import schedule
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import CommandLine
+
+COMMANDS = [("job", name) for name in job.commands]
+COMMANDS += [("schedule", name) for name in schedule.commands]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_each_command_has_a_short_help_with_an_example(
+    cli: CommandLine, command: tuple[str, str]
+) -> None:
+    result = cli(*command, "--help")
+
+    said, _, examples = result.stdout.partition("Example")
+    assert result.exit_code == 0
+    assert f"penstock {' '.join(command)}" in examples
+    assert all(len(line) <= 80 for line in said.splitlines())
+
+
+@pytest.mark.parametrize("group", ["job", "schedule"])
+def test_a_group_says_in_whole_sentences_what_its_commands_do(cli: CommandLine, group: str) -> None:
+    assert "..." not in cli(group, "--help").stdout.partition("Commands:")[2]

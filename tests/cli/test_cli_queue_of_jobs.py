@@ -1,0 +1,139 @@
+"""`penstock queue` and `penstock enqueue` where a queue holds jobs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.conftest import CommandLine, cells
+
+if TYPE_CHECKING:
+    import penstock
+    from tests.contract.job_workers import Hand
+    from tests.servers import RedisServer
+
+
+def test_queues_of_jobs_are_listed_below_those_of_tasks(
+    cli: CommandLine, ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    ps.queue("plain").enqueue(b"task")
+    mail.add_many("email", [{}] * 3)
+    hand.finish(hand.take_one())
+    hand.fail(hand.take_one())
+    mail.add("email", delay=60)
+
+    assert cells(cli("queue", "list").stdout) == [
+        ["queue", "state", "ready", "running", "dead", "finished", "workers"],
+        ["plain", "open", "1", "0", "0", "0", "0"],
+        ["jobs", "in", "state", "scheduled", "ready", "running", "done", "dead", "workers"],
+        ["mail", "open", "1", "1", "0", "1", "1", "1"],
+    ]
+
+
+def test_queues_of_jobs_fit_a_terminal_of_80_columns(
+    server: RedisServer, namespace: str, ps: penstock.Penstock
+) -> None:
+    name = "x" * 255
+    ps.jobs(name).add("email")
+
+    lines = CommandLine(server.url, namespace, columns=80)("queue", "list").stdout.splitlines()
+
+    assert max(map(len, lines)) <= 80
+    assert "".join(lines).count("x") == 255
+    assert lines[0].split()[-2:] == ["dead", "workers"]
+
+
+def test_a_queue_says_what_it_holds(
+    cli: CommandLine, ps: penstock.Penstock, mail: penstock.Jobs
+) -> None:
+    mail.add("email")
+    ps.queue("plain").enqueue(b"task")
+    ps.queue("new").pause()
+
+    kinds = {state["name"]: state["kind"] for state in cli.json("queue", "list")}
+
+    assert kinds == {"mail": "jobs", "plain": "tasks", "new": "undecided"}
+
+
+def test_a_queue_of_jobs_is_shown_with_its_counts(
+    cli: CommandLine, mail: penstock.Jobs, hand: Hand
+) -> None:
+    mail.add_many("email", [{}] * 2)
+    hand.fail(hand.take_one())
+
+    shown = cli("queue", "show", "mail").stdout
+    document = cli.json("queue", "show", "mail")
+
+    facts = [line.split() for line in shown.splitlines()]
+    assert ["kind", "jobs"] in facts
+    assert ["ready", "1"] in facts
+    assert ["dead", "1"] in facts
+    assert ["failed", "1"] in facts
+    assert (document["ready"], document["dead"], document["running"]) == (1, 1, 0)
+    assert document["jobs"]["ready"] == document["jobs"]["dead"] == 1
+    assert document["counters"]["started"] == 1
+
+
+def test_a_queue_of_jobs_is_paused_and_configured(cli: CommandLine, mail: penstock.Jobs) -> None:
+    mail.add("email")
+    mail.add("email", delay=60)
+
+    assert cli("queue", "pause", "mail").stdout == "paused 'mail'; 2 jobs waiting\n"
+    assert cli("queue", "resume", "mail").stdout == "resumed 'mail'; 2 jobs waiting\n"
+    assert cli("queue", "configure", "mail", "--max-length", "7").stdout == (
+        "in 'mail' 7 jobs may wait\n"
+    )
+    refused = cli("queue", "configure", "mail", "--max-failures", "7")
+    assert refused.exit_code == 1
+    assert "queue 'mail' holds jobs" in refused.stderr
+
+
+def test_a_queue_of_jobs_is_deleted_after_a_yes(
+    cli: CommandLine, ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    mail.add_many("email", [{}] * 3)
+    taken = hand.take_one()
+
+    kept = cli("queue", "delete", "mail", stdin=b"y\n")
+    assert "Delete queue 'mail' with 2 jobs?" in kept.stderr
+    assert "still there, because 1 job of it run; 2 jobs deleted" in kept.stderr
+    assert kept.exit_code == 1
+
+    hand.finish(taken)
+    hand.leave()
+
+    assert cli("queue", "delete", "mail", "--yes").stdout == "deleted 'mail' with 1 job\n"
+    assert ps.queues() == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["tasks", "mail"],
+        ["cancel", "mail", "task"],
+        ["retry-dead", "mail"],
+        ["events", "mail"],
+    ],
+)
+def test_what_is_for_tasks_says_what_is_for_jobs(
+    cli: CommandLine, mail: penstock.Jobs, command: list[str]
+) -> None:
+    mail.add("email")
+
+    result = cli("queue", *command)
+    document = cli("queue", *command, "--json")
+
+    assert result.exit_code == document.exit_code == 1
+    assert "`penstock job list -q mail` shows them" in result.stderr
+    assert json.loads(document.stdout)["error"]["code"] == "wrong_kind"
+
+
+def test_a_queue_of_jobs_takes_no_tasks(cli: CommandLine, mail: penstock.Jobs) -> None:
+    mail.add("email")
+
+    result = cli("enqueue", "mail", "task")
+
+    assert result.exit_code == 1
+    assert "queue 'mail' holds jobs, so it takes no plain tasks" in result.stderr

@@ -1,0 +1,181 @@
+"""Workers for the tests of jobs: one whose every request the test makes, and one that runs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+
+from penstock.codec.records import pack_error, pack_progress
+from penstock.codec.values import pack_result
+from penstock.model.jobs import HandedOut, JobClaim, JobError, Progress, Report
+from penstock.store.commands import jobs, workers
+from penstock.worker.handlers import collect_handlers
+from penstock.worker.worker import Worker
+from tests.servers import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import penstock
+    from penstock.client.functions import JobFunction
+    from penstock.client.settings import Settings
+    from penstock.model.queues import Returned
+    from tests.stored import Stored
+
+MINUTE_MS = 60_000
+
+
+def written(stored: Stored) -> dict[str, object]:
+    """Everything that is stored but what is remembered about requests."""
+    return {key: value for key, value in stored.everything().items() if ":memory:" not in key}
+
+
+class Hand:
+    """A worker that does nothing by itself. Its lease outlasts any test."""
+
+    def __init__(
+        self,
+        ps: penstock.Penstock,
+        name: str = "hand",
+        types: Sequence[str] | None = None,
+        queue: str = "mail",
+    ) -> None:
+        self.id = name
+        self.keys = ps.keys.queue(queue)
+        self._ps = ps
+        self._store = ps.store
+        self._store.run_once(lambda o: workers.start_worker(ps.keys, o, name, MINUTE_MS, "{}"))
+        self._store.run(workers.start_work(ps.keys, name, queue))
+        ps.queue(queue)._in_queue(
+            lambda incarnation: self._store.run_once(
+                lambda o: jobs.join_jobs(self.keys, o, name, types, incarnation)
+            )
+        )
+
+    def claim(self, limit: int = 1, wait: bool = True) -> JobClaim:
+        """One request for jobs."""
+        return self._store.run_once(
+            lambda o: jobs.start_jobs(self.keys, o, self.id, limit, wait=wait)
+        )
+
+    def take(self, limit: int = 1) -> list[HandedOut]:
+        """Jobs, by as many requests as the store asks for."""
+        claim = self.claim(limit)
+        while claim.word == "again":
+            claim = self.claim(limit)
+        return claim.jobs
+
+    def take_one(self) -> HandedOut:
+        [job] = self.take()
+        return job
+
+    def take_named(self, limit: int = 1) -> list[Any]:
+        """What the data of the next jobs say."""
+        return [json.loads(job.data) for job in self.take(limit)]
+
+    def run_all(self) -> list[Any]:
+        """Run one job after the other until none is left; returns what their data say."""
+        ran = []
+        while taken := self.take():
+            ran += [json.loads(job.data) for job in taken]
+            assert self.report(*(Report(job.process, "done") for job in taken)) == []
+        return ran
+
+    def report(self, *reports: Report) -> list[int]:
+        """Say what became of jobs; returns the processes of which nothing was believed."""
+        claim = self._store.run_once(
+            lambda o: jobs.report_jobs(self.keys, o, self.id, list(reports))
+        )
+        return claim.refused
+
+    def finish(self, job: HandedOut, result: object = None) -> bool:
+        """False if it was refused."""
+        return not self.report(Report(job.process, "done", 20, 10, 0, "", pack_result(result)))
+
+    def fail(self, job: HandedOut, message: str = "no", delay_ms: int = 0) -> bool:
+        error = pack_error(JobError("ValueError", message, "Traceback"))
+        return not self.report(Report(job.process, "failed", 20, 10, delay_ms, "", error))
+
+    def reject(self, job: HandedOut, reason: str = "rejected") -> bool:
+        error = pack_error(JobError("Reject", "of no use"))
+        return not self.report(Report(job.process, "final", 20, 10, 0, reason, error))
+
+    def crash(self, job: HandedOut) -> bool:
+        error = pack_error(JobError("JobCrashed", "ended by signal 9 (SIGKILL), peak memory 7 MiB"))
+        return not self.report(Report(job.process, "crashed", 20, 10, 0, "", error))
+
+    def stop(self, *held: HandedOut) -> bool:
+        """Give jobs back at no cost."""
+        return not self.report(*(Report(job.process, "stopped") for job in held))
+
+    def end(self, job: HandedOut) -> bool:
+        """Say that a job has ended because it was asked to."""
+        return not self.report(Report(job.process, "cancelled"))
+
+    def note(self, job: HandedOut, percent: float | None, *lines: bytes, data: Any = None) -> bool:
+        """Say on behalf of a running job how far it is; False if it is not held any more."""
+        progress = b"" if percent is None else pack_progress(Progress(percent, data))
+        return self._store.run_once(
+            lambda o: jobs.note_job(self.keys, o, self.id, job.process, progress, lines)
+        )
+
+    def leave(self) -> Returned:
+        """Give everything back and go."""
+        return self._store.run_once(lambda o: jobs.leave_jobs(self.keys, o, self.id, is_lost=False))
+
+    def die(self) -> Returned:
+        """Be found dead by a peer."""
+        return self._ps.fail_worker(self.id)
+
+
+class WorkerThread:
+    """A real worker, on an event loop in a thread of its own."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        functions: Sequence[JobFunction[..., Any]],
+        backoffs: dict[str, Callable[[int], float]],
+        **options: Any,
+    ) -> None:
+        self._settings = settings
+        self._handlers = collect_handlers(functions)._replace(backoffs=backoffs)
+        self._options = options
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.Thread(target=self._run)
+        self.worker: Worker | None = None
+        self.error: BaseException | None = None
+
+    @property
+    def id(self) -> str:
+        assert self.worker is not None
+        return self.worker.id
+
+    def start(self) -> WorkerThread:
+        self._thread.start()
+        wait_for(lambda: self.error or (self.worker and self.worker.id))
+        return self
+
+    def stop(self) -> None:
+        """As the first SIGTERM does, and the second if it is called again."""
+        if self._loop is not None and self.worker is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self.worker.stop)
+
+    def join(self) -> None:
+        self._thread.join(20)
+        assert not self._thread.is_alive(), "the worker did not end"
+        if self.error is not None:
+            raise self.error
+
+    def _run(self) -> None:
+        async def main() -> None:
+            self._loop = asyncio.get_running_loop()
+            self.worker = Worker(self._settings, self._handlers, **self._options)
+            await self.worker.run()
+
+        try:
+            asyncio.run(main())
+        except BaseException as error:
+            self.error = error

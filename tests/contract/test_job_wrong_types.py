@@ -1,0 +1,113 @@
+"""A key of a queue of jobs that holds something else is found before anything is written.
+
+Every key of a queue with everything in it is spoilt in turn, and every key that a script adds to
+it. The script then either says so and has changed nothing, or has no business with that key.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import redis
+
+import penstock
+from penstock.store.keys import JOB_KEY_TYPES, QUEUE_KEY_TYPES, NamespaceKeys
+from penstock.store.script import job_script_names
+from tests.job_samples import (
+    HELD,
+    QUEUE,
+    more_job_commands,
+    sample_job_commands,
+    sample_job_world,
+)
+from tests.stored import Stored, part_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.store.command import Command
+    from tests.servers import RedisServer
+    from tests.stored import Value
+
+MORE = list(more_job_commands(NamespaceKeys("ns"), dict.fromkeys(HELD, 0)))
+BESIDE_JOBS = {"meta", "members", "idle", "running", "memory"}
+
+
+@pytest.fixture
+def ps(server: RedisServer, namespace: str) -> Iterator[penstock.Penstock]:
+    with penstock.connect(server.url, namespace=namespace) as client:
+        yield client
+
+
+class SpoiltQueue:
+    """A queue of which one key at a time holds something else."""
+
+    def __init__(self, ps: penstock.Penstock, server: RedisServer, name: str) -> None:
+        self._client: Any = server.client
+        self._stored = Stored(server, ps.settings.namespace)
+        processes = sample_job_world(ps.store, ps.keys)
+        samples = sample_job_commands(ps.keys, processes)
+        self._command: Command[Any] = (samples | more_job_commands(ps.keys, processes))[name]
+        self._values = self._stored.everything()
+        self._dumps = {key: self._client.dump(key) for key in self._values}
+
+    def every_key(self) -> set[str]:
+        """What the queue has before or after the command."""
+        self._run()
+        after = self._stored.everything()
+        self._mend(after)
+        return {key for key in self._values | after if f":{QUEUE}}}:" in key}
+
+    def outcome(self, key: str) -> str:
+        """What the command does if this key holds something else."""
+        plant = self._client.rpush if part_of(key) == "memory" else self._client.set
+        self._client.delete(key)
+        plant(key, "something else")
+        before = self._stored.everything()
+        try:
+            self._run()
+            outcome = "fine"
+        except redis.ResponseError as error:
+            outcome = "refused" if "WRONGTYPE" in str(error) else str(error)
+        after = self._stored.everything()
+        self._mend(after)
+        return f"{outcome}, but changed" if outcome != "fine" and after != before else outcome
+
+    def _run(self) -> None:
+        """Once: a client would repeat it, and find what the first one left behind."""
+        script, keys, args, _ = self._command
+        self._client.eval(script.text(), len(keys), *keys, *args)
+
+    def _mend(self, after: dict[str, Value]) -> None:
+        pipeline = self._client.pipeline()
+        for key in self._values | after:
+            if key not in after or after[key] != self._values.get(key):
+                pipeline.delete(key)
+                if key in self._dumps:
+                    pipeline.restore(key, 0, self._dumps[key])
+        pipeline.execute()
+
+
+@pytest.mark.parametrize("name", [*job_script_names(), *MORE])
+def test_a_key_of_the_wrong_type_is_reported_and_nothing_is_changed(
+    ps: penstock.Penstock, server: RedisServer, name: str
+) -> None:
+    queue = SpoiltQueue(ps, server, name)
+
+    outcomes = {key.partition("}:")[2]: queue.outcome(key) for key in queue.every_key()}
+
+    assert {key: how for key, how in outcomes.items() if how not in ("fine", "refused")} == {}
+    assert outcomes["meta"] == "refused"
+
+
+def test_every_key_has_the_type_that_is_written_down(
+    ps: penstock.Penstock, server: RedisServer, namespace: str
+) -> None:
+    types = {kind: QUEUE_KEY_TYPES[kind] for kind in BESIDE_JOBS} | JOB_KEY_TYPES
+
+    sample_job_world(ps.store, ps.keys)
+
+    tag = ps.keys.queue(QUEUE).tag
+    stored = Stored(server, namespace).types()
+    assert {part_of(key): kind for key, kind in stored.items() if key.startswith(tag)} == types

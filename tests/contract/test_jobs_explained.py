@@ -1,0 +1,162 @@
+"""Why a job is not running: each reason, and the words for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.contract.job_workers import Hand
+
+if TYPE_CHECKING:
+    import penstock
+
+
+def codes(job: penstock.Job[object]) -> list[str]:
+    return [reason.code for reason in job.explain().reasons]
+
+
+def test_without_a_worker_nothing_runs(mail: penstock.Jobs) -> None:
+    job = mail.add("email")
+
+    assert codes(job) == ["no_worker"]
+    assert str(job.explain()) == f"job {job.id} is ready: no worker serves queue 'mail'"
+
+
+def test_the_first_in_line_is_next(mail: penstock.Jobs, hand: Hand) -> None:
+    job = mail.add("email")
+
+    assert codes(job) == ["next"]
+    assert "the first worker with a free slot starts it" in str(job.explain())
+
+
+def test_others_are_before_it(mail: penstock.Jobs, hand: Hand) -> None:
+    mail.add_many("email", range(3))
+    job = mail.add("email")
+    mail.add("email")
+
+    assert codes(job) == ["behind"]
+    assert "3 jobs of equal or higher priority will start before it" in str(job.explain())
+    mail.add("email", priority="high")
+    assert "4 jobs of equal or higher priority" in str(job.explain())
+
+
+def test_nobody_handles_its_type(ps: penstock.Penstock, mail: penstock.Jobs) -> None:
+    faxes = Hand(ps, "faxes", ["fax", "emails"])
+    job = mail.add("email")
+
+    assert codes(job) == ["no_worker_for_type"]
+    assert faxes.take() == []
+    assert codes(job) == ["no_worker_for_type"]
+    assert "no live worker handles jobs of type 'email'" in str(job.explain())
+    Hand(ps, "emails", ["email"])
+    assert codes(job) == ["next"]
+
+
+def test_its_queue_is_paused(mail: penstock.Jobs, hand: Hand) -> None:
+    job = mail.add("email")
+    mail.pause()
+
+    assert codes(job) == ["paused"]
+    assert "`penstock queue resume mail` lets it go on" in str(job.explain())
+
+
+def test_its_type_is_paused(mail: penstock.Jobs, hand: Hand) -> None:
+    job = mail.add("email")
+    mail.pause_type("email")
+
+    assert codes(job) == ["type_paused"]
+    assert hand.take() == []
+    assert codes(job) == ["type_paused"]
+
+
+def test_it_is_not_due(mail: penstock.Jobs, hand: Hand) -> None:
+    job = mail.add("email", delay=7200)
+
+    assert codes(job) == ["due_at"]
+    assert "UTC, in 2.0 h" in str(job.explain())
+
+
+def test_it_waits_to_be_tried_again(mail: penstock.Jobs, hand: Hand) -> None:
+    job = mail.add("email", attempts=2)
+    hand.fail(hand.take_one(), delay_ms=60_000)
+
+    assert codes(job) == ["due_at"]
+    assert "it waits to be tried again until" in str(job.explain())
+
+
+def test_it_is_due_and_nobody_has_asked(mail: penstock.Jobs) -> None:
+    job = mail.add("email", delay=0.001)
+    while codes(job)[0] == "due_at":
+        pass
+
+    assert codes(job) == ["no_worker", "due"]
+
+
+def test_its_key_has_no_slot(mail: penstock.Jobs, hand: Hand) -> None:
+    mail.add("email", key="k")
+    mail.limit("k", concurrency=1)
+    job = mail.add("email", key="k")
+    hand.take(2)
+
+    assert codes(job) == ["concurrency_limited"]
+    assert "limit 'k' is reached: 1 may run at once, and they do" in str(job.explain())
+
+
+def test_its_queue_has_no_slot(mail: penstock.Jobs, hand: Hand) -> None:
+    mail.add("email")
+    mail.limit(concurrency=1)
+    job = mail.add("email")
+    hand.take(2)
+
+    assert codes(job)[0] == "concurrency_limited"
+    assert "the limit of the queue is reached: 1 may run at once" in str(job.explain())
+
+
+def test_its_key_has_no_token(mail: penstock.Jobs, hand: Hand) -> None:
+    mail.add("email", key="k")
+    mail.limit("*", rate=1, per=3600)
+    job = mail.add("email", key="k")
+    hand.take(2)
+
+    assert codes(job) == ["rate_limited"]
+    assert "limit 'k' lets it start at" in str(job.explain())
+
+
+def test_other_tenants_take_their_turns(mail: penstock.Jobs, hand: Hand) -> None:
+    job = mail.add("email", tenant="a")
+    mail.add("email", tenant="b")
+    mail.share("a", 3)
+
+    assert codes(job) == ["tenant_share"]
+    assert "2 tenants take turns; tenant 'a' may start 3 in each" in str(job.explain())
+
+
+def test_several_things_hold_it_back(mail: penstock.Jobs) -> None:
+    mail.add("email", tenant="b")
+    mail.add("email", tenant="a")
+    job = mail.add("email", tenant="a")
+    mail.pause()
+    mail.pause_type("email")
+
+    assert codes(job) == ["paused", "type_paused", "no_worker", "behind", "tenant_share"]
+
+
+def test_it_runs(mail: penstock.Jobs, hand: Hand) -> None:
+    job = mail.add("email")
+    hand.take_one()
+
+    assert codes(job) == ["running"]
+    assert "worker 'hand' has been running it for 0." in str(job.explain())
+
+
+def test_it_has_ended(mail: penstock.Jobs, hand: Hand) -> None:
+    done, dead, cancelled = mail.add_many("email", range(3))
+    for process, end in zip(hand.take(3), (hand.finish, hand.fail, hand.end), strict=True):
+        end(process)
+
+    assert [codes(job) for job in (done, dead, cancelled)] == [["done"], ["failed"], ["cancelled"]]
+    assert "it was done at 2" in str(done.explain())
+    assert (
+        "it has failed as often as it may; the last error: ValueError: no; "
+        f"`penstock job retry {dead.id}` runs it again"
+    ) in str(dead.explain())
+    assert "it was cancelled at 2" in str(cancelled.explain())

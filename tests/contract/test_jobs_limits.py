@@ -1,0 +1,353 @@
+"""Flow control: how many jobs run at once, and how many start in a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import penstock
+from penstock.errors import InvalidArgument, QueueNotFound
+from tests.contract.job_workers import Hand
+from tests.servers import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.contract.conftest import Ear
+    from tests.servers import RedisCluster, RedisServer
+
+HOUR_S = 3600.0
+
+
+def test_a_queue_runs_no_more_jobs_at_once_than_its_limit(
+    ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    mail.add_many("email", range(5))
+    mail.limit(concurrency=2)
+
+    first, _ = hand.take(5)
+    claim = Hand(ps, "other").claim(5)
+    assert (claim.word, claim.wait_ms) == ("limited", -1)
+    hand.finish(first)
+
+    assert hand.take_named(5) == [2]
+
+
+def test_a_key_runs_no_more_jobs_at_once_than_its_limit(mail: penstock.Jobs, hand: Hand) -> None:
+    mail.add("email", "first")
+    mail.limit("smtp", concurrency=2)
+    mail.add_many("email", ["s1", "s2", "s3", "s4"], key="smtp")
+    mail.add_many("email", ["o1"], key="other")
+
+    taken = hand.take(9)
+    assert [job.data for job in taken] == [b'"first"', b'"s1"', b'"s2"', b'"o1"']
+    assert hand.claim(9).word == "empty"
+    hand.finish(taken[1])
+
+    assert hand.take_named(9) == ["s3"]
+
+
+def test_the_limit_of_every_key_counts_each_key_by_itself(mail: penstock.Jobs, hand: Hand) -> None:
+    mail.add("email", "no key")
+    mail.limit("*", concurrency=1)
+    mail.limit("b", concurrency=2)
+    for number in range(3):
+        for key in ("a", "b", "c"):
+            mail.add("email", f"{key}{number}", key=key)
+
+    assert hand.take_named(9) == ["no key", "a0", "b0", "c0", "b1"]
+
+
+@pytest.mark.parametrize("way", ["finish", "fail", "stop", "crash", "end", "die"])
+def test_however_a_job_ends_its_slot_is_free(
+    ps: penstock.Penstock, mail: penstock.Jobs, way: str
+) -> None:
+    hand, other = Hand(ps, "w1"), Hand(ps, "w2")
+    mail.add("email", "a", key="k")
+    mail.limit("k", concurrency=1)
+    mail.add_many("email", ["b", "c"], key="k")
+    [a] = hand.take(3)
+    assert other.take(3) == []
+
+    getattr(hand, way)(*(() if way == "die" else (a,)))
+
+    again = ["a"] if way in ("stop", "crash", "die") else []
+    assert other.run_all() == [*again, "b", "c"]
+
+
+def test_what_a_limit_holds_back_keeps_its_order(
+    ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    mail.add_many("email", ["a", "b", "c", "d"], key="k")
+    mail.limit("k", concurrency=1)
+    [a] = hand.take(4)
+    hand.stop(a)
+
+    assert hand.take_named(4) == ["a"]
+    hand.die()
+
+    assert Hand(ps, "other").run_all() == ["a", "b", "c", "d"]
+
+
+def test_what_a_limit_holds_back_keeps_its_priority(mail: penstock.Jobs, hand: Hand) -> None:
+    mail.add_many("email", ["a", "b", "c"], key="k")
+    mail.limit("k", concurrency=1)
+    [a] = hand.take(3)
+    mail.add("email", "urgent", key="k", priority="high")
+    assert hand.take(3) == []
+
+    hand.finish(a)
+
+    assert hand.run_all() == ["urgent", "b", "c"]
+
+
+LEAVING: dict[str, Callable[[penstock.Job[object]], object]] = {
+    "cancelled": lambda job: job.cancel(),
+    "removed": lambda job: job.remove(),
+    "rescheduled": lambda job: job.reschedule(HOUR_S),
+    "reprioritised": lambda job: job.reprioritise("low"),
+}
+
+
+@pytest.mark.parametrize("way", LEAVING)
+def test_a_held_back_job_that_goes_does_not_hold_up_those_behind_it(
+    mail: penstock.Jobs, hand: Hand, way: str
+) -> None:
+    _, b, c, _ = mail.add_many("email", ["a", "b", "c", "d"], key="k")
+    mail.limit("k", concurrency=1)
+    [a] = hand.take(4)
+    LEAVING[way](b)
+    LEAVING[way](c)
+
+    hand.finish(a)
+
+    assert hand.run_all() == ["d"] + (["b", "c"] if way == "reprioritised" else [])
+
+
+def test_a_held_back_job_that_expires_does_not_hold_up_those_behind_it(
+    mail: penstock.Jobs, hand: Hand
+) -> None:
+    mail.add("email", "a", key="k")
+    mail.limit("k", concurrency=1)
+    late = mail.add("email", "b", key="k", expires=0.001)
+    mail.add("email", "c", key="k")
+    a = hand.take_one()
+    wait_for(lambda: hand.claim().word == "empty" and late.explain() and late.info())
+    hand.finish(a)
+
+    ran: list[str] = []
+    wait_for(lambda: ran.extend(hand.run_all()) or ran)  # type: ignore[func-returns-value]
+
+    assert ran == ["c"]
+    assert late.state == "dead"
+
+
+def test_a_held_back_job_that_nobody_handles_does_not_hold_up_those_behind_it(
+    ps: penstock.Penstock, mail: penstock.Jobs
+) -> None:
+    emails = Hand(ps, "emails", ["email"])
+    mail.add("email", "a", key="k")
+    mail.limit("k", concurrency=1)
+    a = emails.take_one()
+    mail.add("fax", "b", key="k")
+    mail.add("email", "c", key="k")
+    faxes = Hand(ps, "faxes", ["fax"])
+    assert faxes.claim(3).jobs == []
+    faxes.die()
+
+    emails.finish(a)
+
+    ran: list[str] = []
+    wait_for(lambda: ran.extend(emails.run_all()) or ran)  # type: ignore[func-returns-value]
+    assert ran == ["c"]
+
+
+def test_limits_can_be_changed_while_jobs_wait(mail: penstock.Jobs, hand: Hand) -> None:
+    mail.add_many("email", range(10), key="k")
+    mail.limit("k", concurrency=1)
+    assert hand.take_named(10) == [0]
+
+    mail.limit("k", concurrency=3)
+    assert hand.take_named(10) == [1, 2]
+    mail.limit("k", concurrency=1)
+    assert hand.take(10) == []
+    mail.limit("k")
+
+    assert hand.take_named(10) == list(range(3, 10))
+
+
+def test_the_limit_of_every_key_can_be_changed_while_jobs_wait(
+    mail: penstock.Jobs, hand: Hand
+) -> None:
+    for key in ("a", "b"):
+        mail.add_many("email", [f"{key}{number}" for number in range(4)], key=key)
+    mail.limit("*", concurrency=1)
+    assert hand.take_named(8) == ["a0", "b0"]
+
+    mail.limit("*", concurrency=2)
+    assert sorted(hand.take_named(8)) == ["a1", "b1"]
+    mail.limit("*")
+
+    assert sorted(hand.take_named(8)) == ["a2", "a3", "b2", "b3"]
+
+
+def test_a_raised_limit_wakes_a_worker(
+    mail: penstock.Jobs, hand: Hand, listen: Callable[[str], Ear]
+) -> None:
+    mail.add_many("email", [1, 2], key="k")
+    mail.limit("k", concurrency=1)
+    assert hand.take_named(2) == [1]
+    ear = listen(hand.keys.wake + hand.id)
+    assert hand.claim().word == "empty"
+
+    mail.limit("k", concurrency=2)
+
+    assert ear.hear_the_rest() == [b""]
+
+
+def test_a_rate_lets_a_burst_through_and_then_one_at_a_time(
+    mail: penstock.Jobs, hand: Hand
+) -> None:
+    mail.add_many("email", range(9), key="k")
+    mail.limit("k", rate=2, per=HOUR_S, burst=3)
+
+    assert hand.take_named(9) == [0, 1, 2]
+    claim = hand.claim(9)
+
+    assert claim.word == "empty"
+    assert HOUR_S * 1000 / 2 - 60_000 < claim.wait_ms <= HOUR_S * 1000 / 2
+
+
+def test_a_rate_without_a_burst_lets_as_many_through_at_once(
+    mail: penstock.Jobs, hand: Hand
+) -> None:
+    mail.add_many("email", range(9))
+    mail.limit(rate=4, per=HOUR_S)
+
+    assert hand.take_named(9) == [0, 1, 2, 3]
+    claim = hand.claim()
+
+    assert claim.word == "limited"
+    assert 0 < claim.wait_ms <= HOUR_S * 1000 / 4
+
+
+@pytest.mark.parametrize("key", ["", "k"])
+def test_a_token_comes_back_after_its_time_and_not_before(
+    mail: penstock.Jobs, hand: Hand, key: str
+) -> None:
+    jobs = mail.add_many("email", range(3), key="k")
+    mail.limit(key, rate=20, burst=1)
+
+    taken = []
+    wait_for(lambda: taken.extend(hand.take(5)) or len(taken) == 3)  # type: ignore[func-returns-value]
+
+    starts = [job.info().started_at for job in jobs]
+    assert [job.data for job in taken] == [b"0", b"1", b"2"]
+    assert all(later - earlier >= 0.049 for earlier, later in zip(starts, starts[1:], strict=False))
+
+
+def test_a_worker_is_told_when_the_next_token_is_there(mail: penstock.Jobs, hand: Hand) -> None:
+    mail.add_many("email", range(2), key="k")
+    mail.limit("k", rate=10, burst=1)
+    assert len(hand.take(2)) == 1
+
+    claim = hand.claim()
+
+    assert claim.word in ("empty", "ok")
+    assert claim.jobs or 0 <= claim.wait_ms <= 100
+
+
+def test_a_free_slot_that_is_missing_is_waited_for_and_not_looked_for(
+    mail: penstock.Jobs, hand: Hand
+) -> None:
+    mail.add_many("email", range(3), key="k")
+    mail.limit("k", concurrency=1, rate=1000)
+    assert len(hand.take(3)) == 1
+
+    wait_for(lambda: hand.claim(3).wait_ms == -1, timeout_s=5)
+
+
+def test_a_token_is_not_given_back_with_the_job_that_used_it(
+    mail: penstock.Jobs, hand: Hand
+) -> None:
+    mail.add_many("email", range(3), key="k")
+    mail.limit("k", rate=2, per=HOUR_S)
+    taken = hand.take(3)
+    assert len(taken) == 2
+
+    hand.stop(*taken)
+
+    assert hand.claim(3).word == "empty"
+
+
+def test_a_lifted_rate_lets_everything_through(mail: penstock.Jobs, hand: Hand) -> None:
+    mail.add_many("email", range(150), key="k")
+    mail.limit("k", rate=1, per=HOUR_S)
+    assert hand.take_named(200) == [0]
+
+    mail.limit("k")
+
+    taken: list[int] = []
+    while names := hand.take_named(200):
+        taken += names
+    assert taken == list(range(1, 150))
+
+
+def test_a_paused_queue_hands_out_nothing_and_what_runs_goes_on(
+    mail: penstock.Jobs, hand: Hand
+) -> None:
+    mail.add_many("email", [1, 2])
+    process = hand.take_one()
+
+    mail.pause()
+    assert hand.claim().word == "paused"
+    assert hand.finish(process)
+    mail.resume()
+
+    assert hand.run_all() == [2]
+
+
+def test_a_pause_outlives_whoever_asked_for_it(
+    any_store: RedisServer | RedisCluster, namespace: str, mail: penstock.Jobs, hand: Hand
+) -> None:
+    mail.add("email", 1)
+    with penstock.connect(any_store.url, namespace=namespace) as other:
+        other.jobs("mail").pause_type("email")
+
+    assert hand.run_all() == []
+    mail.resume_type("email")
+    assert hand.run_all() == [1]
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        ({"concurrency": 0}, "give a whole number from 1 up, or None for no limit"),
+        ({"concurrency": 1.5}, "give a whole number from 1 up"),
+        ({"rate": 0}, "rate is 0; give a number above 0"),
+        ({"rate": float("nan")}, "rate is nan; give a number above 0"),
+        ({"rate": float("inf")}, "rate is inf; give a number above 0"),
+        ({"rate": 1, "per": 0}, "a rate is per second or per any longer time"),
+        ({"rate": 1, "burst": -1}, "burst is -1; give a number above 0"),
+        ({"burst": 5}, "burst is for a rate"),
+    ],
+    ids=str,
+)
+def test_a_limit_that_makes_no_sense_is_refused(
+    mail: penstock.Jobs, limit: dict[str, float], message: str
+) -> None:
+    mail.add("email")
+
+    with pytest.raises(InvalidArgument, match=message):
+        mail.limit("k", **limit)  # type: ignore[arg-type]
+
+
+def test_rules_are_for_queues_that_exist(mail: penstock.Jobs) -> None:
+    for act in (
+        lambda: mail.limit("k", concurrency=1),
+        lambda: mail.pause_type("email"),
+        lambda: mail.resume_type("email"),
+    ):
+        with pytest.raises(QueueNotFound, match="there is no queue 'mail'; send a job or start"):
+            act()

@@ -1,0 +1,352 @@
+"""Random operations on a queue of jobs, beside a model that predicts every answer.
+
+The clock is virtual: the scripts ask a key for the time.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from penstock.client._sync.store import Store
+from penstock.client.address import parse_url
+from penstock.codec.ids import id_number, id_text
+from penstock.codec.records import pack_head
+from penstock.model.job_options import JobOptions
+from penstock.model.jobs import JOB_STATES, STATE_CODES, Report
+from penstock.store.command import Operation
+from penstock.store.commands import job_records, job_rules, jobs, queues
+from penstock.store.commands.jobs import Group
+from penstock.store.keys import NamespaceKeys
+from penstock.store.script import SIMULATED
+from tests.job_invariants import check_jobs
+from tests.job_model import Claim, Job, Limit, Model
+from tests.servers import RedisServer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.model.jobs import JobClaim
+
+EPOCH_MS = 1_700_000_000_000
+FIRST_ID = 10**18
+KEEP_MS = 60_000
+KEEP_COUNT = 8
+TYPES = ("email", "report")
+WORKERS = {"w1": None, "w2": ("email",), "w3": ("email", "report"), "w4": None}
+
+some_job = st.integers(0, 40)
+priorities = st.sampled_from([0, 0, -5, 10])
+delays = st.sampled_from([0, 0, 0, 1, 400, 2500])
+a_worker = st.sampled_from(sorted(WORKERS))
+a_type = st.sampled_from(TYPES)
+outcomes = st.sampled_from(["done", "done", "failed", "final", "crashed", "stopped", "cancelled"])
+limits = st.one_of(
+    st.none(),
+    st.builds(Limit, st.integers(1, 2), st.just(0.0), st.just(1000), st.just(0.0)),
+    st.builds(
+        Limit,
+        st.sampled_from([0, 0, 1]),
+        st.sampled_from([1.0, 3.0]),
+        st.sampled_from([1000, 700]),
+        st.sampled_from([1.0, 2.0]),
+    ),
+)
+
+
+class JobMachine(RuleBasedStateMachine):
+    """Everything that clients and workers can do, one request at a time."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__()
+        self.store = store
+        self.names = NamespaceKeys("model")
+        self.keys = self.names.queue("mail")
+        self.model = Model(EPOCH_MS)
+        self.ids = count(FIRST_ID)
+        # An even number now and then lets a request purge by itself; here only `purge` does.
+        self.operations = (Operation("lane", number) for number in count(1, 2))
+
+    @initialize()
+    def begin(self) -> None:
+        self.store.call("", "FLUSHALL")
+        self.advance(0)
+        self.run(jobs.join_jobs(self.keys, self.next(), "w1", None, "i1"))
+        self.model.members["w1"] = None
+        kept = {"keep_ms": KEEP_MS, "keep_dead_ms": KEEP_MS, "keep_count": KEEP_COUNT}
+        self.run(queues.configure_queue(self.keys, self.next(), kept))
+
+    def run(self, command: Any) -> Any:
+        return self.store.run(command)
+
+    def next(self) -> Operation:
+        return next(self.operations)
+
+    def pick(self, index: int) -> int:
+        """A job that exists, if there are any."""
+        known = list(self.model.jobs)
+        return known[index % len(known)] if known else FIRST_ID - 1
+
+    @rule(ms=st.sampled_from([1, 99, 400, 1000, 2500, 70_000]))
+    def advance(self, ms: int) -> None:
+        self.model.now += ms
+        self.store.call("", "SET", self.names.simulated_clock, self.model.now)
+
+    @rule(
+        number=st.integers(1, 3),
+        type=a_type,
+        priority=priorities,
+        tenant=st.sampled_from(["", "", "acme", "zeta"]),
+        key=st.sampled_from(["", "", "host", "api"]),
+        unique=st.sampled_from(["", "", "", "a", "b"]),
+        mode=st.sampled_from(["queued", "done", "window", "scheduled"]),
+        attempts=st.integers(1, 2),
+        delay_ms=delays,
+        expires_ms=st.sampled_from([0, 0, 0, 300, 2000]),
+        is_kept=st.sampled_from([True, True, False]),
+        is_at_most_once=st.sampled_from([False, False, True]),
+        size=st.integers(0, 20),
+    )
+    def send(self, number: int, delay_ms: int, size: int, **said: Any) -> None:
+        said["mode"] = said["mode"] if said["unique"] else ""
+        if said["mode"] == "scheduled":
+            delay_ms = delay_ms or 400
+        new = [Job(id=next(self.ids), **said) for _ in range(number)]
+        data = [(job.id, b"x" * (size + index)) for index, job in enumerate(new)]
+        group = Group(_head(new[0]), delay_ms, 0, 1500, data)
+
+        found = self.run(jobs.send_jobs(self.keys, self.next(), [group]))
+
+        assert found == self.model.send(new, delay_ms, 1500)
+
+    @rule(worker=a_worker)
+    def join(self, worker: str) -> None:
+        self.run(jobs.join_jobs(self.keys, self.next(), worker, WORKERS[worker]))
+        self.model.members[worker] = WORKERS[worker]
+
+    @rule(worker=a_worker, limit=st.integers(1, 4))
+    def start(self, worker: str, limit: int) -> None:
+        claim = self.run(jobs.start_jobs(self.keys, self.next(), worker, limit, wait=True))
+
+        self.compare(claim, self.model.start(worker, limit))
+
+    @rule(
+        worker=a_worker,
+        said=st.lists(st.tuples(some_job, outcomes, delays), min_size=1, max_size=3),
+        limit=st.integers(0, 3),
+    )
+    def report(self, worker: str, said: list[tuple[int, str, int]], limit: int) -> None:
+        held = self.model.held(worker)
+        chosen = {held[index % len(held)].id: (o, d) for index, o, d in said if held}
+        reports = [
+            Report(self.process_of(id), outcome, 1, 1, delay_ms, "", _payload(outcome))  # type: ignore[arg-type]
+            for id, (outcome, delay_ms) in chosen.items()
+        ]
+        command = jobs.report_jobs(self.keys, self.next(), worker, reports, limit, wait=True)
+
+        claim = self.run(command)
+
+        assert claim.refused == []
+        listed = [(id, outcome, delay_ms) for id, (outcome, delay_ms) in chosen.items()]
+        self.compare(claim, self.model.report(worker, listed, limit))
+
+    @rule(worker=a_worker)
+    def report_what_is_not_held(self, worker: str) -> None:
+        report = Report(EPOCH_MS * 1000, "done")
+
+        claim = self.run(jobs.report_jobs(self.keys, self.next(), worker, [report]))
+
+        assert claim.refused == [report.process]
+
+    @rule(worker=a_worker, is_lost=st.booleans())
+    def leave(self, worker: str, is_lost: bool) -> None:
+        if worker in self.model.members:
+            self.run(jobs.leave_jobs(self.keys, self.next(), worker, is_lost))
+            self.model.leave(worker, is_lost)
+
+    @rule(index=some_job)
+    def cancel(self, index: int) -> None:
+        id = self.pick(index)
+        [word] = self.run(job_records.cancel_jobs(self.keys, self.next(), [id]))
+
+        assert word == self.model.cancel(id)
+
+    @rule(index=some_job)
+    def retry(self, index: int) -> None:
+        id = self.pick(index)
+        [word] = self.run(job_records.retry_jobs(self.keys, self.next(), [id]))
+
+        assert word == self.model.retry(id)
+
+    @rule(index=some_job)
+    def remove(self, index: int) -> None:
+        id = self.pick(index)
+        [word] = self.run(job_records.remove_jobs(self.keys, self.next(), [id]))
+
+        assert word == self.model.remove(id)
+
+    @rule(index=some_job, delay_ms=st.sampled_from([0, 400, 2500]))
+    def reschedule(self, index: int, delay_ms: int) -> None:
+        id = self.pick(index)
+        command = job_records.change_job(self.keys, self.next(), id, "delay", delay_ms)
+
+        assert self.run(command) == self.model.change(id, delay_ms)
+
+    @rule(index=some_job, priority=priorities)
+    def reprioritise(self, index: int, priority: int) -> None:
+        id = self.pick(index)
+        command = job_records.change_job(self.keys, self.next(), id, "priority", priority)
+
+        assert self.run(command) == self.model.change(id, priority=priority)
+
+    @rule(is_paused=st.booleans())
+    def pause_queue(self, is_paused: bool) -> None:
+        if is_paused:
+            self.run(queues.pause_queue(self.keys, self.next()))
+        else:
+            self.run(queues.resume_queue(self.keys))
+        self.model.is_paused = is_paused
+
+    @rule(type=a_type, is_paused=st.booleans())
+    def pause_type(self, type: str, is_paused: bool) -> None:
+        self.run(job_rules.pause_type(self.keys, self.next(), type, is_paused))
+        (self.model.paused_types.add if is_paused else self.model.paused_types.discard)(type)
+
+    @rule(key=st.sampled_from(["", "*", "host", "api"]), limit=limits)
+    def set_limit(self, key: str, limit: Limit | None) -> None:
+        said = limit or Limit(0, 0.0, 0, 0.0)
+        command = job_rules.set_limit(
+            self.keys, self.next(), key, said.slots, said.rate, said.per_ms, said.burst
+        )
+        self.run(command)
+        self.model.set_limit(key, limit)
+
+    @rule(tenant=st.sampled_from(["acme", "zeta"]), share=st.integers(1, 3))
+    def share(self, tenant: str, share: int) -> None:
+        self.run(job_rules.set_share(self.keys, self.next(), tenant, share))
+        self.model.shares[tenant] = share
+
+    @rule(limit=st.integers(1, 5))
+    def purge(self, limit: int) -> None:
+        gone, _ = self.run(job_records.purge_jobs(self.keys, self.next(), limit))
+
+        assert gone == self.model.purge(KEEP_MS, KEEP_COUNT, limit)
+
+    @invariant()
+    def all_is_as_predicted(self) -> None:
+        self.stored = check_jobs(self.store, self.keys)
+        found = {
+            id_number(job.id): (job.state, job.failures, job.crashes)
+            for job in self.stored.jobs.values()
+        }
+        predicted = {
+            job.id: (job.state, job.failures, job.crashes)
+            for job in self.model.jobs.values()
+        }
+        assert found == predicted
+        assert self.stored.running == {
+            worker: {self.process_of(job.id): id_text(job.id) for job in held}
+            for worker in self.model.members
+            if (held := self.model.held(worker))
+        }
+        listings = [f"{STATE_CODES[state]}A:" for state in JOB_STATES]
+        counted = self.run(job_records.count_jobs(self.keys, listings))
+        states = [job.state for job in self.model.jobs.values()]
+        assert counted == [states.count(state) for state in JOB_STATES]
+
+    def compare(self, claim: JobClaim, predicted: Claim) -> None:
+        ids = [id_number(job.id) for job in claim.jobs]
+        assert (claim.word, ids, claim.wait_ms) == (
+            predicted.word,
+            predicted.ids,
+            predicted.wait_ms,
+        )
+
+    def process_of(self, id: int) -> int:
+        return self.stored.jobs[id_text(id)].process
+
+    def teardown(self) -> None:
+        """Whatever has happened, once nothing is paused every job comes to its end, though workers
+        sleep for as long as they are told.
+        """
+        if not self.model.members and not self.model.jobs:
+            return
+        self.pause_queue(False)
+        for type in TYPES:
+            self.pause_type(type, False)
+        for worker in list(self.model.members):
+            self.leave(worker, False)
+        self.join("w1")
+        for _ in range(300):
+            claim = self.run(jobs.start_jobs(self.keys, self.next(), "w1", 10, wait=True))
+            self.compare(claim, self.model.start("w1", 10))
+            self.all_is_as_predicted()
+            held = [(job.id, "done", 0) for job in self.model.held("w1")]
+            if held:
+                reports = [Report(self.process_of(id), "done") for id, _, _ in held]
+                self.run(jobs.report_jobs(self.keys, self.next(), "w1", reports))
+                self.model.report("w1", held, 0)
+                self.all_is_as_predicted()
+            elif claim.wait_ms < 0:
+                break
+            else:
+                self.advance(max(1, claim.wait_ms))
+        states = {job.state for job in self.model.jobs.values()}
+        assert states <= {"done", "dead", "cancelled"}
+
+
+def _head(job: Job) -> bytes:
+    return pack_head(
+        JobOptions(
+            type=job.type,
+            priority=job.priority,
+            attempts=job.attempts,
+            expires_ms=job.expires_ms,
+            tenant=job.tenant,
+            key=job.key,
+            unique=job.unique.encode(),
+            unique_mode=job.mode,  # type: ignore[arg-type]
+            is_kept=job.is_kept,
+            is_at_most_once=job.is_at_most_once,
+        )
+    )
+
+
+def _payload(outcome: str) -> bytes:
+    return b"j1" if outcome == "done" else b'["E", "", ""]' if outcome in ("failed",) else b""
+
+
+@pytest.fixture
+def simulated_store() -> Iterator[Store]:
+    with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
+        server = RedisServer(Path(folder)).start()
+        store = Store(parse_url(server.url), dialect=SIMULATED)
+        store.open()
+        yield store
+        store.close()
+        server.kill()
+
+
+def test_random_operations_do_what_the_model_says(simulated_store: Store) -> None:
+    run_state_machine_as_test(
+        lambda: JobMachine(simulated_store),  # type: ignore[arg-type]
+        settings=settings(
+            max_examples=60,
+            stateful_step_count=40,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

@@ -1,0 +1,260 @@
+"""Jobs on their way in: what was sent is what is there, once, however often it was sent."""
+
+from __future__ import annotations
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import penstock
+from penstock.errors import JobConflict, PayloadTooLarge, QueueFull, WrongKind
+from tests.contract.job_workers import Hand, written
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.contract.conftest import Ear
+    from tests.servers import RedisCluster, RedisServer
+    from tests.stored import Stored
+
+
+def test_a_new_job_is_ready_and_has_everything_that_was_said(mail: penstock.Jobs) -> None:
+    job = mail.add(
+        "email",
+        {"to": "ann"},
+        priority="high",
+        attempts=3,
+        timeout=30,
+        tenant="acme",
+        key="smtp.example",
+        tags=["x", "y", "x"],
+        unique="k",
+    )
+
+    info = job.info()
+    assert job.is_new
+    assert (info.id, info.queue, info.type, info.state) == (job.id, "mail", "email", "ready")
+    assert json.loads(info.data) == {"to": "ann"}
+    assert (info.priority, info.attempts, info.timeout_s) == (-10, 3, 30.0)
+    assert (info.tenant, info.key, info.tags, info.unique) == (
+        *("acme", "smtp.example"),
+        ("x", "y"),
+        "k",
+    )
+    assert (info.failures, info.crashes, info.attempts_made) == (0, 0, 0)
+    assert info.created_at == info.due_at > 0
+    assert (info.started_at, info.finished_at, info.worker, info.reason) == (0, 0, "", "")
+    assert (info.progress, info.error, info.outcome) == (None, None, b"")
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\x00\xff\xfe", b"j", b"x" * 100_000], ids=["none", "any", "one", "many"]
+)
+def test_bytes_are_kept_verbatim(mail: penstock.Jobs, hand: Hand, data: bytes) -> None:
+    job = mail.add("email", data)
+
+    assert job.info().data == data
+    assert hand.take_one().data == data
+
+
+@pytest.mark.parametrize(
+    "data", [None, True, 0, -1.5, "ä\u2028", [1, [2]], {"a": {"b": None}}, 2**70], ids=str
+)
+def test_anything_that_json_has_comes_back_equal(mail: penstock.Jobs, data: Any) -> None:
+    assert json.loads(mail.add("email", data).info().data) == data
+
+
+def test_names_may_be_any_text(mail: penstock.Jobs, hand: Hand) -> None:
+    name = "ä :{}*?[]\u2028" * 9
+    job = mail.add(name, 1, tenant=name, key=name, tags=[name], unique=name)
+
+    assert hand.take_one().type == name
+    assert job.info().tags == (name,)
+    assert mail.counts(tenant=name)["running"] == mail.counts(tag=name)["running"] == 1
+
+
+def test_many_jobs_are_sent_in_their_order(mail: penstock.Jobs, hand: Hand) -> None:
+    jobs = mail.add_many("email", range(2_500), tags=["bulk"])
+
+    assert len({job.id for job in jobs}) == 2_500
+    assert mail.counts(tag="bulk")["ready"] == 2_500
+    assert [json.loads(job.data) for job in hand.take(1000)] == list(range(1000))
+
+
+def test_sending_nothing_changes_nothing(mail: penstock.Jobs, stored: Stored) -> None:
+    assert mail.add_many("email", []) == []
+
+    assert stored.everything() == {}
+
+
+def test_a_job_sent_again_under_its_id_is_not_added_twice(mail: penstock.Jobs) -> None:
+    id = penstock.new_job_id()
+
+    first = mail.add("email", {"a": 1}, id=id)
+    again = mail.add("email", {"a": 1}, id=id)
+
+    assert (first.id, again.id) == (id, id)
+    assert (first.is_new, again.is_new) == (True, False)
+    assert mail.counts()["ready"] == 1
+
+
+def test_a_job_sent_again_under_its_id_after_it_was_done_is_not_run_again(
+    mail: penstock.Jobs, hand: Hand
+) -> None:
+    id = penstock.new_job_id()
+    mail.add("email", 1, id=id)
+    assert hand.run_all() == [1]
+
+    assert not mail.add("email", 1, id=id).is_new
+
+    assert hand.run_all() == []
+
+
+@pytest.mark.parametrize(
+    ("data", "options"), [({"a": 2}, {}), ({"a": 1}, {"priority": "high"})], ids=["data", "options"]
+)
+def test_an_id_that_belongs_to_another_job_is_refused(
+    mail: penstock.Jobs, stored: Stored, data: Any, options: Any
+) -> None:
+    id = penstock.new_job_id()
+    mail.add("email", {"a": 1}, id=id)
+    before = written(stored)
+
+    with pytest.raises(JobConflict, match=f"the id '{id}' belongs to another job of queue 'mail'"):
+        mail.add("email", data, id=id, **options)
+
+    assert written(stored) == before
+
+
+def test_ids_grow_so_that_they_sort_as_they_were_made(mail: penstock.Jobs) -> None:
+    ids = [mail.add("email").id for _ in range(20)] + [penstock.new_job_id()]
+
+    assert ids == sorted(ids)
+
+
+def test_a_queue_holds_either_tasks_or_jobs(ps: penstock.Penstock, mail: penstock.Jobs) -> None:
+    mail.add("email")
+    ps.queue("plain").enqueue(b"a")
+
+    with pytest.raises(WrongKind, match="queue 'plain' holds plain tasks"):
+        ps.jobs("plain").add("email")
+    with pytest.raises(WrongKind, match="queue 'mail' holds jobs"):
+        ps.queue("mail").enqueue(b"a")
+    with pytest.raises(WrongKind, match="queue 'plain' holds plain tasks"):
+        Hand(ps, "wrong", queue="plain")
+
+
+def test_a_job_too_large_is_refused_and_those_before_it_are_counted(
+    any_store: RedisServer | RedisCluster, namespace: str
+) -> None:
+    with penstock.connect(any_store.url, namespace=namespace, max_payload=100) as ps:
+        mail = ps.jobs("mail")
+        with pytest.raises(PayloadTooLarge, match="101 bytes long and 100 is the limit"):
+            mail.add("email", b"x" * 101)
+        with pytest.raises(PayloadTooLarge) as caught:
+            mail.add_many("email", [b"x"] * 1000 + [b"x" * 101])
+
+        assert caught.value.accepted == 0  # type: ignore[attr-defined]
+        assert ps.queues() == []
+
+
+@pytest.mark.parametrize("setting", ["max_length", "max_bytes"])
+def test_a_full_queue_refuses_a_batch_whole(
+    mail: penstock.Jobs, stored: Stored, setting: str
+) -> None:
+    mail.configure(**{setting: 10})  # type: ignore[misc]
+    mail.add_many("email", [b"x"] * 8)
+    before = written(stored)
+
+    with pytest.raises(QueueFull, match=r"8 .*of at most 10 .*raise its limits") as caught:
+        mail.add_many("email", [b"x"] * 3)
+
+    assert caught.value.accepted == 0  # type: ignore[attr-defined]
+    assert written(stored) == before
+    mail.add_many("email", [b"x"] * 2)
+
+
+def test_running_and_finished_jobs_do_not_count_against_the_length(
+    mail: penstock.Jobs, hand: Hand
+) -> None:
+    mail.configure(max_length=2, max_bytes=2)
+    mail.add_many("email", [b"a", b"b"])
+    job = hand.take_one()
+
+    mail.add("email", b"c")
+    hand.stop(job)
+
+    with pytest.raises(QueueFull, match="3 of at most 2 jobs and 3 of at most 2 bytes"):
+        mail.add("email", b"d")
+
+
+def test_whoever_can_wait_waits_for_room(mail: penstock.Jobs, hand: Hand) -> None:
+    mail.configure(max_length=1)
+    mail.add("email", 1)
+
+    with ThreadPoolExecutor(1) as sender:
+        sent = sender.submit(mail.add, "email", 2, wait=20)
+        assert not sent.done()
+        hand.finish(hand.take_one())
+        assert sent.result(20).is_new
+
+    assert hand.run_all() == [2]
+
+
+def test_a_given_time_is_kept_to_the_millisecond(mail: penstock.Jobs) -> None:
+    at = datetime.now(UTC) + timedelta(days=300)
+
+    job = mail.add("email", run_at=at)
+
+    assert job.state == "scheduled"
+    assert abs(job.info().due_at - at.timestamp()) < 0.002
+
+
+def test_of_many_senders_at_once_each_job_is_there_once(
+    ps: penstock.Penstock, mail: penstock.Jobs
+) -> None:
+    start = threading.Barrier(4)
+
+    def send(number: int) -> list[str]:
+        start.wait()
+        return [ps.jobs("mail").add("email", [number, index]).id for index in range(25)]
+
+    with ThreadPoolExecutor(4) as senders:
+        ids = [id for each in senders.map(send, range(4)) for id in each]
+
+    page = mail.page("ready", limit=1000)
+    assert page.total == 100
+    assert sorted(ids) == sorted(job.id for job in page.jobs)
+
+
+def test_a_job_function_sends_its_arguments_and_returns_the_job(
+    ps: penstock.Penstock, mail: penstock.Jobs
+) -> None:
+    @penstock.job(queue="mail", type="email", attempts=4)
+    def send(to: str, *, copies: int = 1) -> str:
+        return to * copies
+
+    plain = send.on(ps).send("ann", copies=2)
+    urgent = send.options(priority="high").on(ps).send("bob")
+    many = send.on(ps).send_many([("cid",), {"to": "dan"}])
+
+    assert send("x", copies=2) == "xx"
+    assert json.loads(plain.info().data) == [["ann"], {"copies": 2}]
+    assert (plain.info().attempts, urgent.info().attempts) == (4, 4)
+    assert urgent.info().priority == -10
+    assert [json.loads(job.info().data) for job in many] == [[["cid"]], [[], {"to": "dan"}]]
+
+
+def test_an_idle_worker_hears_of_a_new_job_at_once(
+    mail: penstock.Jobs, hand: Hand, listen: Callable[[str], Ear]
+) -> None:
+    ear = listen(hand.keys.wake + hand.id)
+    assert hand.claim().word == "empty"
+
+    mail.add("email")
+
+    assert ear.hear_the_rest() == [b""]

@@ -1,0 +1,43 @@
+"""The invariants of queues of jobs, as tests ask them; what each proves is said where it is
+defined.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.client._sync.census import take_census
+from penstock.client._sync.job_census import read_job_queue
+from penstock.model.job_invariants import job_violations
+from penstock.store.keys import NamespaceKeys
+
+if TYPE_CHECKING:
+    from penstock.client._sync.store import Store
+    from penstock.model.job_snapshot import JobSnapshot
+    from penstock.store.keys import QueueKeys
+
+
+def check_jobs(store: Store, keys: QueueKeys) -> JobSnapshot:
+    """Everything that must be true of a queue of jobs is true; returns all that is stored of it.
+
+    For a queue at rest: while something is under way, a job may be seen in two places or none.
+    """
+    snapshot = read_jobs(store, keys)
+    found = job_violations(snapshot)
+    assert not found, "\n".join(f"{v.invariant} {v.kind}: {v.message}" for v in found)
+    return snapshot
+
+
+def read_jobs(store: Store, keys: QueueKeys) -> JobSnapshot:
+    """Everything that is stored of a queue of jobs. All its keys are known, of the right type, and
+    only those that remember requests expire.
+    """
+    census = take_census(store, NamespaceKeys(keys.namespace), keys.tag + "*")
+    odd = {
+        "unknown": census.unknown,
+        "of another type": census.mistyped,
+        "expiring": census.expiring,
+        "lasting": census.lasting,
+    }
+    assert not any(odd.values()), odd
+    return read_job_queue(store, keys, census.names)

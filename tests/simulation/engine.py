@@ -1,0 +1,295 @@
+"""Decides who goes next and what goes wrong, from one seed, whatever the programs do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, fields
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from penstock.client.address import parse_url
+from penstock.client.settings import Settings
+from penstock.errors import StoreUnavailable
+from penstock.store.script import SIMULATED
+from tests.simulation.arguments import Arguments
+from tests.simulation.programs import Program, SilentHeartbeat, new_client
+from tests.simulation.server import EPOCH_MS, NAMESPACE, Violated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from penstock.client._async.client import AsyncPenstock
+    from penstock.client._async.session import AsyncWorkerSession
+    from penstock.store.command import Command
+    from tests.simulation.programs import Ask, Routine
+    from tests.simulation.server import Server
+
+LEASE_MS = 3_000
+HEARTBEAT_MS = 1_000
+RECOVERY_MS = 2 * LEASE_MS + 3 * HEARTBEAT_MS
+"""a lease, another one if whoever recovered died too, and a beat to notice each"""
+
+
+@dataclass
+class Faults:
+    """How often each thing goes wrong. Drawn for each seed, so that some seeds see much of one
+    fault and nothing of another.
+    """
+
+    request_lost: float = 0.0
+    reply_lost: float = 0.0
+    late_copy: float = 0.0
+    """the request gets stuck, is sent again, and arrives after all much later"""
+    gave_up: float = 0.0
+    crash: float = 0.0
+    pause: float = 0.0
+    script_flush: float = 0.0
+    clock_jump: float = 0.0
+
+    @classmethod
+    def draw(cls, random: Random) -> Faults:
+        if random.random() < 0.05:
+            return cls()
+        levels = {"crash": (0.0, 0.01, 0.03), "pause": (0.0, 0.01, 0.03)}
+        usual = (0.0, 0.02, 0.1, 0.25)
+        rates = {f.name: random.choice(levels.get(f.name, usual)) for f in fields(cls)}
+        rates["gave_up"] /= 5
+        rates["script_flush"] /= 10
+        rates["clock_jump"] /= 10
+        return cls(**rates)
+
+
+class Engine:
+    """One run of one seed."""
+
+    jumps_ms: tuple[int, ...] = (-4_000, -500, 500, 4_000, 60_000)
+    """by how much the clock of the server may jump"""
+
+    def __init__(self, world: Server, seed: int) -> None:
+        self.seed = seed
+        self.random = Random(seed)
+        self.world = world
+        self.sometimes: Counter[str] = Counter()
+        self.trace: list[tuple[float, str, str, object]] = []
+        self.now_ms = 0.0
+        self.steps = 0
+        self.is_draining = False
+        self.is_stopping = False
+        self.faults = Faults()
+        self._settings = Settings(
+            parse_url("unix:///nowhere"), NAMESPACE, retry_for_s=None, dialect=SIMULATED
+        )
+        self._programs: list[Program] = []
+        self._late: list[Command[Any]] = []
+        self._skew_ms = 0
+        self._most_back_ms = 0
+        self._programs_made = 0
+        self._abandoned: set[str] = set()
+        """incarnations that somebody who gave up or crashed may have left on the list of queues"""
+
+    # What every kind of simulation has to say.
+
+    def _start_program(self, kind: str, must: bool = False) -> None:
+        raise NotImplementedError
+
+    def _execute(self, command: Command[Any], who: str, unsettled: set[str]) -> list[Any]:
+        """The command reaches the server. Whoever sent it then has to see to the `unsettled`
+        incarnations: to create a queue with them, or to take them off the list of queues.
+        """
+        raise NotImplementedError
+
+    def _check_hands(self) -> None:
+        """Everybody knows what they hold."""
+        raise NotImplementedError
+
+    # What clients need.
+
+    def happened(self, what: str) -> None:
+        self.sometimes[what] += 1
+
+    def new_client(self) -> AsyncPenstock:
+        return new_client(self._settings)
+
+    def new_session(self, program: Program) -> AsyncWorkerSession:
+        session = program.client.worker(lease_ms=LEASE_MS)
+        session.id = f"w{len(self.world.workers)}"
+        session.heartbeat = SilentHeartbeat()  # type: ignore[assignment]
+        self.world.workers.append(session.id)
+        return session
+
+    # The run.
+
+    def step(self) -> None:
+        """Something happens to somebody."""
+        random, faults = self.random, self.faults
+        if random.random() < faults.script_flush:
+            self.world.forget_scripts()
+            self.happened("scripts flushed")
+        if random.random() < faults.clock_jump:
+            self._jump()
+        if self._late and random.random() < 0.1:
+            self._deliver_late(random.randrange(len(self._late)))
+        routine = self._next_routine()
+        if routine is None:
+            return
+        program = routine.program
+        if random.random() < faults.crash:
+            self._crash(routine)
+        elif random.random() < faults.pause:
+            program.paused_until = self.now_ms + random.uniform(500, 9_000)
+            self._note(routine, "paused", None)
+        elif routine.ask is None:
+            self._resume(routine)
+        else:
+            self._send(routine, routine.ask)
+        self._check_hands()
+
+    def _next_routine(self) -> Routine | None:
+        """One that can go on; time passes until there is one."""
+        times = [(routine.ready_at, routine) for routine in self._routines()]
+        if not times:
+            return None
+        self.now_ms = max(min(at for at, _ in times), self.now_ms)
+        self.now_ms += self.random.choice((0, 0, 1, 5))
+        return self.random.choice([routine for at, routine in times if at <= self.now_ms])
+
+    def _send(self, routine: Routine, ask: Ask) -> None:
+        """One try at a request."""
+        random, faults = self.random, self.faults
+        command = ask.command
+        self.steps += 1
+        if random.random() < faults.request_lost:
+            self._note(routine, "request lost", command)
+            self._again_or_give_up(routine)
+        elif random.random() < faults.late_copy:
+            self._late.append(command)
+            ask.sent += 1
+            self._note(routine, "request stuck", command)
+            self._again_or_give_up(routine)
+        elif random.random() < faults.reply_lost:
+            ask.sent += 1
+            self._execute(command, f"{routine} (reply lost)", routine.incarnations)
+            self.happened(f"reply lost on {command.script.name}")
+            self._again_or_give_up(routine)
+        else:
+            ask.sent += 1
+            reply = self._execute(command, str(routine), routine.incarnations)
+            if command.script.name != "register_queue" and reply[0] == b"ok":
+                routine.incarnations.discard(Arguments(command).get("incarnation", ""))
+            if ask.sent > 1 and command.script.name.startswith("enqueue"):
+                self.happened("duplicate enqueue absorbed")
+            routine.done_last = command.script.name
+            self._resume(routine, reply)
+
+    def _again_or_give_up(self, routine: Routine) -> None:
+        """A lost request is sent again at the routine's next turn, unless it has had enough."""
+        # A heartbeat gives up at once: there is always a next one.
+        rate = 0.5 if routine.name == "heartbeat" else self.faults.gave_up
+        if self.random.random() >= rate:
+            return
+        if routine.name in ("main", "feed") and routine.program.is_serving:
+            # The error ends a worker that does not handle it.
+            self._crash(routine)
+            return
+        self._abandoned |= routine.incarnations
+        routine.incarnations.clear()
+        error = StoreUnavailable("no answer")
+        self._resume(routine, error=error)
+
+    def _resume(
+        self, routine: Routine, reply: Any = None, error: BaseException | None = None
+    ) -> None:
+        if not routine.resume(reply, error):
+            routine.program.routines.remove(routine)
+            if routine.name == "main" and routine.program.is_serving:
+                routine.program.hands = None
+
+    def _crash(self, routine: Routine) -> None:
+        """kill -9, wherever each of its routines happens to be."""
+        program = routine.program
+        self._note(routine, f"crashed {program.name}", None)
+        self.happened(f"{program.kind} crashed")
+        for one in program.routines:
+            self._abandoned |= one.incarnations
+            waits_for = one.ask.command.script.name if one.ask else ""
+            if one.done_last in ("fail_worker", "leave_queue", "jobs/leave_jobs") and waits_for in (
+                "leave_queue",
+                "jobs/leave_jobs",
+                "forget_worker",
+            ):
+                self.happened("crash inside fail_worker")
+            joins = ("join_queue", "jobs/join_jobs", "keep_worker_alive")
+            if waits_for in joins and one.name == "main":
+                self.happened("crash inside start_work")
+            if waits_for == "unregister_queue":
+                self.happened("crash inside delete")
+            is_send = waits_for.startswith("enqueue") or waits_for == "jobs/send_jobs"
+            if is_send and one.ask and one.ask.sent:
+                self.happened("producer crashed, outcome unknown")
+        program.close()
+        self._programs.remove(program)
+
+    def _deliver_late(self, index: int) -> None:
+        command = self._late.pop(index)
+        self._execute(command, "late copy", self._abandoned)
+        self.happened("late copy delivered")
+
+    def _jump(self) -> None:
+        by_ms = self.random.choice(self.jumps_ms)
+        self._skew_ms += by_ms
+        self._most_back_ms += max(0, -by_ms)
+        self.happened("clock jumped")
+        self.trace.append((self.now_ms, "clock", f"jumped by {by_ms} ms", None))
+
+    def _set_clock(self) -> None:
+        """What time it is for the server."""
+        self.world.now_ms = EPOCH_MS + int(self.now_ms) + self._skew_ms
+
+    # The acts after the trouble.
+
+    def _end_trouble(self) -> None:
+        """Nothing goes wrong any more; what was stuck arrives; whoever was stopped goes on."""
+        self.faults = Faults()
+        while self._late:
+            self._deliver_late(self.random.randrange(len(self._late)))
+        for program in self._programs:
+            program.paused_until = 0.0
+        self.is_draining = True
+
+    def _until(self, condition: Callable[[], bool], within_ms: float, what: str) -> None:
+        deadline = self.now_ms + within_ms
+        while not condition():
+            if self.now_ms > deadline:
+                raise Violated(f"not within {within_ms:.0f} ms: {what}")
+            self.step()
+
+    def _are_gone(self, *kinds: str) -> bool:
+        return not any(p.routines for p in self._programs if p.kind in kinds)
+
+    # Who is there.
+
+    def _living(self) -> frozenset[str]:
+        return frozenset(p.hands.session.id for p in self._programs if p.hands and p.routines)
+
+    def _routines(self) -> Iterator[Routine]:
+        for program in self._programs:
+            yield from program.routines
+
+    def _note(self, routine: Routine, what: str, command: Command[Any] | None) -> None:
+        summary = summarise(command) if command else ""
+        self.trace.append((self.now_ms, str(routine), f"{what} {summary}", None))
+
+
+def summarise(command: Command[Any]) -> str:
+    keys = command.keys[0].partition("}")[0].removeprefix("{")
+    return f"{command.script.name} {keys} {command.args!r}"
+
+
+def describe(
+    error: BaseException, scheduler: Engine, last: int | None = 60, options: str = ""
+) -> str:
+    """Everything that is needed to find out what went wrong."""
+    steps = scheduler.trace if last is None else scheduler.trace[-last:]
+    lines = [f"{at:9.1f} {who:28} {what} -> {reply!r}"[:400] for at, who, what, reply in steps]
+    again = f"python -m tests.simulation.run{options} --seed {scheduler.seed} --trace"
+    return "\n".join([*lines, f"seed {scheduler.seed}: {error}", f"again: {again}"])

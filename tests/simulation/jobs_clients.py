@@ -1,0 +1,298 @@
+"""Who sends jobs, fires schedules, and turns knobs. All of them use the real client."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.codec.ids import id_text
+from penstock.errors import (
+    IllegalMove,
+    JobConflict,
+    JobNotFound,
+    QueueFull,
+    QueueNotFound,
+    ScheduleNotFound,
+    StoreUnavailable,
+)
+from penstock.model.job_options import JobSettings, make_options
+from penstock.worker.schedules import fire_schedules
+from tests.simulation.jobs_workers import TYPES, work
+from tests.simulation.programs import Sleep
+from tests.simulation.server import QUEUES, Violated
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from random import Random
+
+    from penstock.client._async.job import AsyncJob
+    from penstock.client._async.jobs import AsyncJobs
+    from tests.simulation.jobs_scheduler import JobScheduler
+    from tests.simulation.programs import Program
+
+PRIORITIES = (0, 0, 0, 10, -5, -10, 3)
+TENANTS = ("", "", "acme", "zeta", "tiny")
+KEYS = ("", "", "host", "api")
+UNIQUE = ("red", "green")
+_EXPECTED = (
+    *(IllegalMove, JobNotFound, QueueNotFound, ScheduleNotFound, StoreUnavailable, QueueFull),
+)
+"""what may be in the way of whoever turns a knob"""
+
+
+async def produce(scheduler: JobScheduler, program: Program) -> None:
+    """Sends jobs with all kinds of options, one by one and in bulk."""
+    random = scheduler.random
+    for _ in range(random.randint(3, 8)):
+        if scheduler.is_draining:
+            return
+        jobs = program.client.jobs(random.choice(QUEUES))
+        batch = scheduler.new_data(random.choice((1, 1, 1, 2, 3)))
+        settings = draw_options(scheduler)
+        if "id" in settings:
+            batch = [settings["id"].encode()]  # the same id comes with the same data, mostly
+        if random.random() < 0.05:
+            batch[0] += b" changed"
+        options = make_options(random.choice(TYPES), settings)
+        try:
+            sent = await jobs.send(options, batch)
+            scheduler.history.accepted(jobs.name, batch, sent)
+            if not all(job.is_new for job in sent):
+                scheduler.happened(f"send met a job that was there: {options.unique_mode or 'id'}")
+        except QueueFull:
+            scheduler.happened("queue full")
+        except JobConflict:
+            scheduler.happened("id belongs to another job")
+        except StoreUnavailable:
+            scheduler.happened("producer gave up")
+        await Sleep(random.expovariate(1 / 600))
+
+
+def draw_options(scheduler: JobScheduler) -> JobSettings:
+    random = scheduler.random
+    options: JobSettings = {
+        "priority": random.choice(PRIORITIES),
+        "tenant": random.choice(TENANTS),
+        "key": random.choice(KEYS),
+        "attempts": random.choice((1, 2, 3, 5)),
+    }
+    if random.random() < 0.3:
+        options["delay"] = random.choice((0.001, 0.5, 2, 4))
+    if random.random() < 0.15:
+        options["expires"] = random.choice((0.5, 2, 6))
+    if random.random() < 0.1:
+        options["keep"] = False
+    if random.random() < 0.1:
+        options["at_most_once"] = True
+    if random.random() < 0.1:
+        options["tags"] = random.sample(("new", "hot"), random.choice((1, 2)))
+    if random.random() < 0.35:
+        _draw_unique(random, options)
+    elif random.random() < 0.1:
+        options["id"] = id_text(random.randint(1, 6))
+    return options
+
+
+def _draw_unique(random: Random, options: JobSettings) -> None:
+    options["unique"] = random.choice(UNIQUE)
+    mode = random.choice(("queued", "done", "window", "debounce"))
+    if mode == "debounce":
+        options.pop("delay", None)
+        options["debounce"] = random.choice((0.5, 2))
+    elif mode == "window":
+        options["unique_for"] = random.choice((1.0, 5.0))
+    else:
+        options["unique_for"] = mode  # type: ignore[typeddict-item]
+
+
+async def fire(scheduler: JobScheduler, program: Program) -> None:
+    """Fires whatever is due, beside the workers and any other firer."""
+    while not scheduler.is_draining:
+        await Sleep(scheduler.random.expovariate(1 / 1_500))
+        keys = program.client.keys.queue(scheduler.random.choice(QUEUES))
+        try:
+            await fire_schedules(program.client, keys, [])
+        except StoreUnavailable:
+            continue
+
+
+async def operate(scheduler: JobScheduler, program: Program) -> None:
+    """Somebody at a keyboard."""
+    random = scheduler.random
+    for _ in range(random.randint(3, 9)):
+        await Sleep(random.expovariate(1 / 500))
+        if scheduler.is_draining:
+            return
+        jobs = program.client.jobs(random.choice(QUEUES))
+        try:
+            await random.choice(_OPERATIONS)(scheduler, program, jobs)
+        except _EXPECTED as error:
+            scheduler.happened(f"operator met {type(error).__name__}")
+
+
+async def _change_job(scheduler: JobScheduler, program: Program, jobs: AsyncJobs) -> None:
+    random = scheduler.random
+    known = sorted(scheduler.look.queues[jobs.name].jobs)
+    if not known:
+        return
+    job: AsyncJob[Any] = await jobs.get(random.choice(known))
+    match random.choice(("cancel", "cancel", "retry", "remove", "promote", "delay", "priority")):
+        case "cancel":
+            scheduler.happened(f"cancelled a job, {await job.cancel()}")
+        case "retry":
+            await job.retry()
+            scheduler.happened("retried a job")
+        case "remove":
+            await job.remove()
+            scheduler.happened("removed a job")
+        case "promote":
+            await job.promote()
+            scheduler.happened("promoted a job")
+        case "delay":
+            await job.reschedule(random.choice((0.0, 0.7, 3.0)))
+            scheduler.happened("rescheduled a job")
+        case _:
+            await job.reprioritise(random.choice(PRIORITIES))
+            scheduler.happened("reprioritised a job")
+
+
+async def _change_many(scheduler: JobScheduler, program: Program, jobs: AsyncJobs) -> None:
+    random = scheduler.random
+    match random.choice(("retry", "cancel", "remove", "purge")):
+        case "retry":
+            scheduler.happened("dead jobs retried" if await jobs.retry() else "none to retry")
+        case "cancel":
+            await jobs.cancel(random.choice(("ready", "scheduled")), type=random.choice(TYPES))
+        case "remove":
+            await jobs.remove(random.choice(("done", "dead", "cancelled", "scheduled", "ready")))
+        case _:
+            scheduler.happened("purged" if await jobs.purge() else "nothing to purge")
+
+
+async def _pause(scheduler: JobScheduler, program: Program, jobs: AsyncJobs) -> None:
+    await jobs.pause()
+    await Sleep(scheduler.random.expovariate(1 / 1_500))
+    await jobs.resume()
+
+
+async def _pause_type(scheduler: JobScheduler, program: Program, jobs: AsyncJobs) -> None:
+    job_type = scheduler.random.choice(TYPES)
+    await jobs.pause_type(job_type)
+    await Sleep(scheduler.random.expovariate(1 / 1_500))
+    await jobs.resume_type(job_type)
+
+
+async def _limit(scheduler: JobScheduler, program: Program, jobs: AsyncJobs) -> None:
+    random = scheduler.random
+    key = random.choice(("", "*", "host", "host", "api", "api"))
+    concurrency = random.choice((None, 1, 2))
+    rate = random.choice((None, 1.0, 3.0))
+    burst = random.choice((1.0, 2.0, 4.0)) if rate else None
+    await jobs.limit(key, concurrency=concurrency, rate=rate, burst=burst)
+    scheduler.happened("limit set" if rate or concurrency else "limit lifted")
+
+
+async def _configure(scheduler: JobScheduler, program: Program, jobs: AsyncJobs) -> None:
+    random = scheduler.random
+    match random.choice(("length", "ageing", "keep", "share")):
+        case "length":
+            await jobs.configure(max_length=random.choice((2, 5, 10, None)))
+        case "ageing":
+            await jobs.configure(ageing_s=random.choice((0.5, 2.0, None)))
+        case "keep":
+            await jobs.configure(
+                keep_count=random.choice((0, 3, None)), keep_s=random.choice((0.5, 5.0, None))
+            )
+        case _:
+            await jobs.share(random.choice([t for t in TENANTS if t]), random.randint(1, 3))
+
+
+async def _schedule(scheduler: JobScheduler, program: Program, jobs: AsyncJobs) -> None:
+    random = scheduler.random
+    schedules = program.client.schedules(jobs.name)
+    name = random.choice(("hourly", "nightly"))
+    match random.choice(("add", "add", "add", "remove", "pause", "resume", "run")):
+        case "add":
+            options: JobSettings = {"attempts": 2}
+            if random.random() < 0.2:
+                options |= {"unique": "schedule"}
+            misfire: Any = random.choice(("skip", "once", "all", "all"))
+            data = scheduler.new_data(1)[0]
+            if random.random() < 0.3:
+                every: dict[str, Any] = {"cron": "* * * * *"}
+            else:
+                every = {"every": random.choice((1, 3, 10))}
+            await schedules.add(
+                name, random.choice(TYPES), data, misfire=misfire, **every, **options
+            )
+            scheduler.happened("schedule added")
+        case "remove":
+            await schedules.remove(name)
+        case "pause":
+            await schedules.pause(name)
+            await Sleep(random.expovariate(1 / 1_500))
+            await schedules.resume(name)
+            scheduler.happened("schedule resumed")
+        case "resume":
+            await schedules.resume(name)
+        case _:
+            await schedules.run(name)
+
+
+async def _read(scheduler: JobScheduler, program: Program, jobs: AsyncJobs) -> None:
+    """Whatever one looks at must be there and make sense."""
+    known = sorted(scheduler.look.queues[jobs.name].jobs)
+    await jobs.counts()
+    await jobs.types()
+    for info in (await jobs.page("ready", limit=5)).jobs:
+        if info.state != "ready":
+            raise Violated(f"job {info.id} is {info.state} and on a page of ready ones")
+    if known:
+        explained = await (await jobs.get(scheduler.random.choice(known))).explain()
+        if not explained.text:
+            raise Violated("nothing is said of why a job waits")
+
+
+async def _delete(scheduler: JobScheduler, program: Program, jobs: AsyncJobs) -> None:
+    if scheduler.random.random() < 0.3:
+        deleted = await jobs.delete()
+        scheduler.happened("queue deleted" if not deleted.running else "queue emptied")
+
+
+async def _fail(scheduler: JobScheduler, program: Program, jobs: AsyncJobs) -> None:
+    names = sorted(scheduler.look.leases)
+    if names and scheduler.random.random() < 0.5:
+        await program.client.fail_worker(scheduler.random.choice(names))
+        scheduler.happened("operator failed a worker")
+
+
+_OPERATIONS = (
+    *(_change_job, _change_job, _change_job, _change_job, _change_many),
+    *(_pause, _pause_type, _pause_type, _limit, _limit, _limit),
+    *(_configure, _configure, _schedule, _schedule, _schedule, _read, _delete, _fail),
+)
+
+
+async def heal(scheduler: JobScheduler, program: Program) -> None:
+    """What somebody does when everything is over: nothing stays paused, full or due again."""
+    for name in QUEUES:
+        jobs = program.client.jobs(name)
+        await jobs.resume()
+        await jobs.configure(max_length=None)
+        for job_type in TYPES:
+            await jobs.resume_type(job_type)
+        for state in await program.client.schedules(name).list():
+            await program.client.schedules(name).remove(state.schedule.name)
+
+
+ROUTINES = {
+    "producer": produce,
+    "worker": work,
+    "sweeper": work,
+    "firer": fire,
+    "operator": operate,
+    "healer": heal,
+}
+
+
+def routine(scheduler: JobScheduler, program: Program) -> Coroutine[Any, Any, None]:
+    return ROUTINES[program.kind](scheduler, program)

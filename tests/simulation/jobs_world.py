@@ -1,0 +1,95 @@
+"""The server of a simulation of jobs, and what is in it after every command."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.store.script import Script
+from tests.simulation.jobs_look import Look, Parts, QueueLook, open_value, queue_look
+from tests.simulation.server import QUEUES, Scripts, Server, Violated
+
+if TYPE_CHECKING:
+    from penstock.store.command import Argument, Command
+    from penstock.store.keys import KeyName
+
+LOOK = Script("look", Path(__file__).with_name("look.lua").read_text(encoding="utf-8"))
+
+
+class JobWorld(Server):
+    """Reads everything after every command, and takes apart what has changed."""
+
+    def __init__(self, path: Path, scripts: Scripts | None = None) -> None:
+        super().__init__(path, scripts)
+        self.path = path
+        self._opened: dict[bytes, tuple[Any, Any]] = {}
+        self._queues: dict[str, tuple[dict[bytes, Any], QueueLook]] = {}
+        self._name = lru_cache(maxsize=100_000)(self._identify)
+
+    def reset(self) -> None:
+        super().reset()
+        self._opened = {}
+        self._queues = {}
+
+    def run(self, command: Command[Any]) -> tuple[list[Any], Look]:
+        """Run a command, and look at everything right after it."""
+        reply, (found,) = self._run(command, LOOK, [self._question()])
+        return reply, self._look(found)
+
+    def look(self) -> Look:
+        """Everything that is stored, at this moment."""
+        self._load(LOOK)
+        (found,) = self.ask([self._question()])
+        return self._look(found)
+
+    def _question(self) -> tuple[Argument, ...]:
+        return ("EVALSHA", self.scripts.digest(LOOK), 0, self.keys.simulated_clock)
+
+    def _look(self, found: list[Any]) -> Look:
+        parts: dict[str, Parts] = {name: {} for name in ("", *QUEUES)}
+        changed = set()
+        keys: dict[str, dict[bytes, Any]] = {name: {} for name in ("", *QUEUES)}
+        for key, value in found:
+            queue, kind, owner = self._name(key)
+            known = self._opened.get(key)
+            if known is None or known[0] != value:
+                opened = open_value(kind, value)
+                if known is None or known[1] != opened:
+                    changed.add(queue)
+                    known = (value, opened)
+                else:
+                    known = (value, known[1])  # a set in another order, say
+                self._opened[key] = known
+            parts[queue].setdefault(kind, {})[owner] = known[1]
+            keys[queue][key] = None
+        space = {kind: owners.get("", {}) for kind, owners in parts[""].items()}
+        return Look(
+            queues={
+                name: self._queue(name, keys[name], parts[name], name in changed) for name in QUEUES
+            },
+            registry=space.get("queues", frozenset()),
+            leases=space.get("workers", {}),
+            condemned=space.get("condemned", frozenset()),
+            work=parts[""].get("work", {}),
+            info=space.get("info", frozenset()),
+        )
+
+    def _queue(
+        self, name: str, keys: dict[bytes, Any], parts: Parts, is_changed: bool
+    ) -> QueueLook:
+        """The same object as long as nothing in the queue changes, so that it is checked once."""
+        known = self._queues.get(name)
+        if known is not None and not is_changed and known[0] == keys:
+            return known[1]
+        look = queue_look(name, parts)
+        for key in known[0].keys() - keys.keys() if known else ():
+            del self._opened[key]
+        self._queues[name] = (keys, look)
+        return look
+
+    def _identify(self, key: bytes) -> KeyName:
+        name = self.keys.identify(key.decode())
+        if name is None or (name.queue and name.queue not in QUEUES):
+            raise Violated(f"key {key!r} is none of ours")
+        return name

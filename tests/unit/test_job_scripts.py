@@ -1,0 +1,341 @@
+"""The headers of the Lua files on jobs say the same as the Python side."""
+
+from __future__ import annotations
+
+import re
+from inspect import getmembers, isfunction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import penstock
+from penstock.errors import PenstockError, ProtocolError
+from penstock.store.command import QueueAbsent, QueueTaken
+from penstock.store.commands import job_records, job_rules, jobs
+from penstock.store.commands.jobs import IdTaken
+from penstock.store.keys import JOB_KEY_TYPES, QUEUE_KEY_TYPES, NamespaceKeys
+from penstock.store.script import CLUSTER, SIMULATED, STANDALONE, Dialect, Script, load
+from penstock.store.script import job_script_names as names_of_scripts
+from tests.job_samples import HELD, sample_job_commands
+from tests.stored import part_of
+
+SCRIPTS = {name: load(name) for name in names_of_scripts()}
+COMMANDS = sample_job_commands(NamespaceKeys("ns"), dict.fromkeys(HELD, 7))
+FRAGMENTS = {
+    path.stem for path in Path(penstock.__file__).parent.glob("store/scripts/fragments/*.lua")
+}
+OF_ONE_SCRIPT = {"read_log": "read_job_lists", "read_attempts": "read_job_lists"}
+FUNCTIONS = {
+    f"jobs/{OF_ONE_SCRIPT.get(name, name)}"
+    for module in (jobs, job_records, job_rules)
+    for name, function in getmembers(module, isfunction)
+    if function.__module__ == module.__name__
+    and not name.startswith("_")
+    and str(function.__annotations__["return"]).startswith("Command[")
+}
+PYTHON_TYPES = {"int": int, "string": str, "bytes": bytes}
+MANY = 2
+"""How many each sample passes of what a script takes any number of."""
+COMPOSED = {"jobs/send_jobs": 23, "jobs/fire_schedule": 7, "jobs/report_jobs": 6 * 7}
+"""Scripts whose last argument stands for several -> how many the sample passes."""
+
+# Everything that Redis 6.2 has and that takes a time known beforehand.
+# fmt: off
+PERMITTED = {
+    "DEL", "UNLINK", "EXISTS", "GET", "SET", "TIME",
+    "LLEN", "LINDEX", "LPUSH", "RPUSH", "LPOP", "LRANGE", "LTRIM", "LPOS", "LMOVE",
+    "HGET", "HMGET", "HSET", "HDEL", "HLEN", "HEXISTS", "HINCRBY", "HSCAN",
+    "SADD", "SREM", "SPOP", "SCARD", "SISMEMBER", "SRANDMEMBER",
+    "ZADD", "ZREM", "ZCARD", "ZSCORE", "ZCOUNT", "ZRANGE", "ZRANGEBYSCORE", "ZREVRANGEBYSCORE",
+    "XADD", "XLEN",
+    "PUBLISH", "PUBSUB",
+}
+# These read or remove all of something, so that must be bounded: jobs held by a worker (MAX_HELD),
+# jobs of a page (512), schedules of a queue (MAX_SCHEDULES), types, workers, alarms.
+BOUNDED = {
+    ("HGETALL", "running"), ("HKEYS", "running"),
+    ("SMEMBERS", "keys['page:'] .. page .. ':' .. listing"),
+    ("HKEYS", "keys.schedules"),
+    ("SMEMBERS", "keys.strays"),
+    ("HGETALL", "keys.types"),
+    ("ZREMRANGEBYSCORE", "keys.alarms"),
+}
+# fmt: on
+NEVER_ANSWERED = {"jobs/fire_schedule": {"conflict"}}  # The ids of its jobs are never given.
+ON_A_CLUSTER_OF_REDIS_7 = {"SPUBLISH"}
+
+QUEUE_WORDS: dict[str, list[Any]] = {
+    "newer": [b"newer", 2],
+    "tasks": [b"tasks"],
+    "no_queue": [b"no_queue"],
+    "queue_exists": [b"queue_exists"],
+}
+ROOM_WORDS: dict[str, list[Any]] = {
+    "taken": [b"taken", b"7"],
+    "conflict": [b"conflict", b"7"],
+    "full": [b"full", 3, 3, 0, 0],
+}
+CLAIM_WORDS = ("empty", "again", "apart", "limited", "paused", "not_working", "too_many")
+CLAIMS: dict[str, list[Any]] = {
+    "ok": [b"ok", -1, [], b"7"],
+    **{word: [word.encode(), -1, [b"nightly"]] for word in CLAIM_WORDS},
+}
+
+
+def replies(*words: str, **own: list[Any]) -> dict[str, list[Any]]:
+    known = QUEUE_WORDS | ROOM_WORDS | {"ok": [b"ok"], "absent": [b"absent"]}
+    return {word: known[word] for word in words} | own
+
+
+REPLIES: dict[str, dict[str, list[Any]]] = {
+    "send_jobs": replies(*QUEUE_WORDS, *ROOM_WORDS, ok=[b"ok", 5, 0, b"7"]),
+    "join_jobs": replies("ok", *QUEUE_WORDS),
+    "start_jobs": replies("newer", "tasks", **CLAIMS),
+    "report_jobs": {
+        word: [[b"8"], *reply]
+        for word, reply in replies("newer", "tasks", **CLAIMS, idle=[b"idle", -1, []]).items()
+    },
+    "leave_jobs": replies("newer", ok=[b"ok", 1, 0]),
+    "note_job": replies("ok", "newer", lease_lost=[b"lease_lost"]),
+    "find_cancelled": replies("newer", ok=[b"ok", b"7"]),
+    "pass_jobs": replies("ok", "newer"),
+    "cancel_jobs": replies("newer", ok=[b"ok", b"cancelled", b"u"]),
+    "retry_jobs": replies("newer", ok=[b"ok", b"retried", b"taken"]),
+    "remove_jobs": replies("newer", ok=[b"ok", b"removed", b"absent"]),
+    "change_job": replies("absent", "newer", ok=[b"ok", b"r"], state=[b"state", b"d"]),
+    "read_jobs": replies("newer", ok=[b"ok", b"", b"", b"", b"", b"", b""]),
+    "read_job_lists": replies("newer", ok=[b"ok", 1, b"5 line"]),
+    "page_jobs": replies("newer", ok=[b"ok", 1, b"0", b"7"]),
+    "count_jobs": replies("newer", ok=[b"ok", 1, 1]),
+    "tally_jobs": replies("newer", ok=[b"ok", b"0", b"rT:email", b"1"]),
+    "list_running": replies("newer", ok=[b"ok", b"7", b"8"]),
+    "explain_job": replies("absent", "newer"),
+    "purge_jobs": replies("newer", ok=[b"ok", 1, 0]),
+    "delete_jobs": replies("no_queue", "newer", ok=[b"ok", 1, 0, 0, b"i1"]),
+    "pause_type": replies("ok", "no_queue", "newer"),
+    "set_limit": replies("no_queue", "newer", ok=[b"ok", 0]),
+    "set_share": replies("ok", "no_queue", "newer"),
+    "put_schedule": replies(*QUEUE_WORDS, ok=[b"ok", 1]),
+    "remove_schedule": replies("ok", "absent", "newer"),
+    "list_schedules": replies("newer", ok=[b"ok", b"5", b"nightly", b"{}", b""]),
+    "fire_schedule": replies("newer", "taken", "full", ok=[b"ok", 1], late=[b"late"]),
+}
+
+each_script = pytest.mark.parametrize("script", SCRIPTS.values(), ids=list(SCRIPTS))
+each_reply = pytest.mark.parametrize(
+    ("name", "word"), [(name, word) for name, words in REPLIES.items() for word in words]
+)
+
+
+def test_each_script_has_a_command_function_of_its_name() -> None:
+    assert set(SCRIPTS) == FUNCTIONS
+    assert set(COMMANDS) == set(SCRIPTS)
+
+
+@each_script
+def test_a_script_belongs_to_the_function_of_its_name(script: Script) -> None:
+    assert COMMANDS[script.name].script is script
+
+
+@each_script
+def test_a_header_says_what_the_script_is_for_and_what_it_answers(script: Script) -> None:
+    purpose = script.source.splitlines()[0]
+
+    assert re.fullmatch(r"-- [A-Z].+[.:,a-z]", purpose)
+    assert script.keys
+    assert script.replies
+
+
+@each_script
+def test_a_header_describes_every_parameter_and_counts_from_one(script: Script) -> None:
+    for kind, described in (("KEYS", script.keys), ("ARGV", script.arguments)):
+        numbers = re.findall(rf"^-- {kind}\[(\d+)\]", script.source, re.MULTILINE)
+
+        assert [int(number) for number in numbers] == list(range(1, len(described) + 1))
+        assert not any(parameter.is_repeated for parameter in described[:-1])
+
+
+@each_script
+def test_a_header_names_the_keys_that_the_command_passes(script: Script) -> None:
+    passed = [part_of(key) for key in COMMANDS[script.name].keys]
+    named = [key.name for key in script.keys]
+
+    assert passed == ["log" if name == "lines" else name for name in named]
+
+
+@each_script
+def test_a_header_gives_the_type_that_a_key_has(script: Script) -> None:
+    types = QUEUE_KEY_TYPES | JOB_KEY_TYPES | {"lines": JOB_KEY_TYPES["log"]}
+
+    assert all(key.type == types[key.name] for key in script.keys)
+
+
+@each_script
+def test_a_header_counts_the_arguments_that_the_command_passes(script: Script) -> None:
+    fixed = [argument for argument in script.arguments if not argument.is_repeated]
+    args = COMMANDS[script.name].args
+    repeated = MANY if len(fixed) < len(script.arguments) else 0
+
+    assert len(args) == len(fixed) + COMPOSED.get(script.name, repeated)
+    for argument, value in zip(fixed, args, strict=False):
+        assert type(value) is PYTHON_TYPES[argument.type], argument.name
+
+
+@each_script
+def test_a_header_gives_the_type_of_what_is_passed_any_number_of_times(script: Script) -> None:
+    repeated = [argument for argument in script.arguments if argument.is_repeated]
+    if repeated and script.name not in COMPOSED:
+        for value in COMMANDS[script.name].args[-MANY:]:
+            assert type(value) is PYTHON_TYPES[repeated[0].type]
+
+
+@each_script
+def test_a_script_names_its_parameters_as_its_header_does(script: Script) -> None:
+    body = code_of(script.source)
+    for index, key in enumerate(script.keys, start=1):
+        holder = "keys" if key.name == "meta" else key.name
+        assert re.search(rf"\b{holder}\b", body), key.name
+        assert f"KEYS[{index}]" in body
+    for argument in script.arguments:
+        is_named = argument.is_repeated or re.search(rf"\b{argument.name}\b", body)
+        assert is_named or "ARGV[" in body, argument.name
+
+
+def test_the_samples_know_every_reply_of_every_header() -> None:
+    known = {f"jobs/{name}": set(words) for name, words in REPLIES.items()}
+    unknown = {"jobs/explain_job": {"ok"}}
+
+    for name, script in SCRIPTS.items():
+        assert known[name] == set(script.replies) - unknown.get(name, set()), name
+
+
+@each_script
+def test_a_script_answers_only_what_its_header_lists(script: Script) -> None:
+    answered = answers_of(script) - {"superseded"} - NEVER_ANSWERED.get(script.name, set())
+
+    assert answered == set(script.replies)
+
+
+@each_reply
+def test_a_decoder_knows_the_reply(name: str, word: str) -> None:
+    refusals = {"full": "queue_full", "conflict": "job_conflict", "tasks": "wrong_kind"}
+    try:
+        COMMANDS[f"jobs/{name}"].decode(REPLIES[name][word])
+    except (QueueAbsent, QueueTaken, IdTaken):
+        assert word in ("no_queue", "queue_exists", "taken")
+    except ProtocolError as error:
+        assert word == "newer" and "upgrade this program" in str(error)
+    except PenstockError as refusal:
+        assert refusal.code == refusals[word]
+    else:
+        assert word not in (*refusals, "newer", "queue_exists")
+
+
+@each_script
+def test_a_decoder_refuses_a_reply_that_its_header_does_not_list(script: Script) -> None:
+    reply: list[Any] = [b"surprise", b"0", b"0"]
+    if script.name == "jobs/report_jobs":
+        reply.insert(0, [])
+
+    with pytest.raises(ProtocolError, match="run the same version of penstock everywhere"):
+        COMMANDS[script.name].decode(reply)
+
+
+@each_script
+@pytest.mark.parametrize(
+    ("dialect", "more"),
+    [(STANDALONE, set()), (CLUSTER, ON_A_CLUSTER_OF_REDIS_7), (SIMULATED, set())],
+    ids=["standalone", "cluster", "simulated"],
+)
+def test_a_script_uses_only_permitted_commands(
+    script: Script, dialect: Dialect, more: set[str]
+) -> None:
+    text = code_of(script.text(dialect))
+    used = set(re.findall(r"(?:redis\.call|call_in_chunks)\('(\w+)'", text))
+    whole = {
+        (command, key)
+        for command, key in re.findall(r"redis\.call\('(\w+)', ([^,)]+)[,)]", text)
+        if command not in PERMITTED | more
+    }
+
+    assert whole <= BOUNDED
+    assert used - {command for command, _ in whole} <= PERMITTED | more
+
+
+@each_script
+def test_a_script_reads_no_more_of_a_list_than_it_says(script: Script) -> None:
+    text = code_of(script.text())
+
+    # Up to the end means up to any length, but where the start says how far from the end.
+    assert not re.search(r"\('(?:LRANGE|ZRANGE)', [^()]*, 0, -1", text)
+    for call in re.findall(r"\('(?:ZRANGEBYSCORE|ZREVRANGEBYSCORE|HSCAN)',[^\n]+", text):
+        assert "'LIMIT'" in call or "'COUNT'" in call
+
+
+@each_script
+def test_a_script_has_no_loop_without_an_end(script: Script) -> None:
+    text = code_of(script.text())
+    loops = re.findall(r"\bwhile (.+) do$", text, re.MULTILINE)
+
+    assert not re.search(r"\brepeat\b|\bgoto\b", text)
+    assert all("<" in condition for condition in loops)
+
+
+@each_script
+def test_a_script_leaves_payloads_alone(script: Script) -> None:
+    assert "cjson" not in script.text()
+    assert "loadstring" not in script.text()
+
+
+@each_script
+def test_a_script_has_every_fragment_put_in(script: Script) -> None:
+    included = re.findall(r"^-- include (.+)$", script.source, re.MULTILINE)
+
+    assert all(set(names.split()) <= FRAGMENTS | {"moves"} for names in included)
+    assert "-- include" not in script.text()
+
+
+@each_script
+def test_a_script_touches_only_kinds_of_keys_that_are_written_down(script: Script) -> None:
+    channels = {"wake", "job", "events", "cancel_job"}
+    noted = {"is_used", "settings"}
+    text = code_of(script.text())
+    used = set(re.findall(r"\bkeys\.(\w+)", text)) | set(re.findall(r"keys\['(\w+):'\]", text))
+
+    assert used <= JOB_KEY_TYPES.keys() | QUEUE_KEY_TYPES.keys() | channels | noted
+
+
+@each_script
+def test_a_guard_gives_each_key_its_type(script: Script) -> None:
+    types = QUEUE_KEY_TYPES | JOB_KEY_TYPES
+    for kind, names in re.findall(r"\b(hash|zset|set|list|stream) = \{([^}]+)\}", script.text()):
+        for name in re.findall(r"'(\w+)'", names):
+            assert types[name] == kind, name
+
+
+def code_of(text: str) -> str:
+    """Lua without its comments."""
+    return re.sub(r"--.*", "", text)
+
+
+def answers_of(script: Script) -> set[str]:
+    """The words that the script, and what it calls, put first in a table: those are answers, but
+    for the names of keys and settings.
+    """
+    text = code_of(script.text())
+    function = re.compile(
+        r"^(?:local )?function ([\w.]+)\((?:[^\n]* end$|[^\n]*\n(?:.*\n)*?end$)", re.MULTILINE
+    )
+    functions = {match[1]: match[0] for match in function.finditer(text)}
+    words: set[str] = set()
+    todo, seen = [function.sub("", text)], set[str]()
+    while todo:
+        body = todo.pop()
+        words |= set(re.findall(r"(?:\{|insert\(reply, 1, )'(\w+)'", body))
+        for pair in re.findall(r"\{[^{}\n]* and '(\w+)' or '(\w+)'", body):
+            words |= set(pair)
+        called = (set(re.findall(r"([\w.]+)\(", body)) & functions.keys()) - seen
+        seen |= called
+        todo += [functions[name] for name in called]
+    return words - JOB_KEY_TYPES.keys() - QUEUE_KEY_TYPES.keys() - {"incarnation"}

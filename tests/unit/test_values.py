@@ -1,0 +1,54 @@
+"""Data and results of jobs, to bytes and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from penstock.codec.records import open_head, pack_head
+from penstock.codec.values import open_call, pack_call, pack_data
+from penstock.errors import Unserialisable
+from penstock.model.job_options import make_options
+from penstock.model.schedules import make_schedule
+from penstock.worker.schedules import scheduled_jobs
+
+
+@pytest.mark.parametrize(
+    ("data", "args", "kwargs"),
+    [
+        (b"", [], {}),
+        (b"null", [], {}),
+        (b"{}", [], {}),
+        (b'{"to": "alice"}', [], {"to": "alice"}),
+        (b"[[1, 2]]", [1, 2], {}),
+        (b'[[1], {"to": 2}]', [1], {"to": 2}),
+        (pack_call("it", (1,), {"a": None}), [1], {"a": None}),
+        (pack_data("it", None), [], {}),
+    ],
+)
+def test_data_of_a_job_is_a_call(data: bytes, args: list[Any], kwargs: dict[str, Any]) -> None:
+    assert open_call(data) == (args, kwargs)
+
+
+@pytest.mark.parametrize("data", [b"1", b'"text"', b"[]", b"[1]", b"[[], []]", b"[[], {}, 1]"])
+def test_anything_else_is_no_call(data: bytes) -> None:
+    with pytest.raises(Unserialisable, match="the data of the job is no call; a call is an object"):
+        open_call(data)
+
+
+def test_data_that_is_not_json_is_no_call() -> None:
+    with pytest.raises(Unserialisable, match="the data of the job is not JSON"):
+        open_call(b"{")
+
+
+def test_the_jobs_of_a_schedule_can_be_found_by_their_words() -> None:
+    planned = make_schedule(
+        "pulse", queue="mail", type="email", data=b'"Alice"', every=60, options={"search": True}
+    )
+
+    (group,) = scheduled_jobs(planned, 2)
+
+    assert group.head == pack_head(make_options("email", {"search": True}), ("alice",))
+    assert open_head(group.head).type == "email"
+    assert [data for _, data in group.jobs] == [b'"Alice"'] * 2

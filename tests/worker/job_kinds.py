@@ -1,0 +1,154 @@
+"""The same jobs in a thread, on the event loop and in a process, and what they can be told to do.
+
+Child processes import this module, so it imports little.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import penstock
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise ValueError("even this fails")
+
+
+class Passing(Exception):
+    """Worth another try."""
+
+
+class Hopeless(Exception):
+    """Worth none."""
+
+
+def behave(how: str) -> Any:
+    job = penstock.current()
+    match how:
+        case "describe itself":
+            return {"job": job.job, "type": job.type, "queue": job.queue, "attempt": job.attempt}
+        case "talk":
+            for number in range(100):
+                job.log("line %d", number)
+                job.progress(number + 1, 100, {"step": number})
+        case "return an object":
+            return object()
+        case "return nan":
+            return [float("nan")]
+        case "return too much":
+            return "x" * 2_000_000
+        case "raise":
+            raise KeyError("no such thing")
+        case "raise what cannot be said":
+            raise Unspeakable
+        case "exit":
+            sys.exit(3)
+        case "reject":
+            raise penstock.Reject("of no use")
+        case "retry later":
+            if job.attempt < 3:
+                raise penstock.Retry(after=0.05)
+        case "fail in passing":
+            if job.attempt < 3:
+                raise Passing("again")
+        case "fail for good":
+            raise Hopeless("never again")
+        case "fail as nobody expected":
+            raise KeyError("what is this")
+        case "report nonsense":
+            job.progress(float("nan"))
+        case _:
+            raise AssertionError(how)
+    return how
+
+
+@penstock.job(queue="mail", type="thread")
+def in_thread(how: str) -> Any:
+    return behave(how)
+
+
+@penstock.job(queue="mail", type="coroutine")
+async def in_coroutine(how: str) -> Any:
+    await asyncio.sleep(0)
+    return behave(how)
+
+
+@penstock.job(queue="mail", type="process", process=True)
+def in_process(how: str) -> Any:
+    return behave(how)
+
+
+EVERYWHERE = (in_thread, in_coroutine, in_process)
+
+
+@penstock.job(queue="mail", type="picky thread", retry_on=(Passing,), attempts=5, backoff="none")
+def picky_in_thread(how: str) -> Any:
+    return behave(how)
+
+
+@penstock.job(
+    queue="mail", type="picky process", retry_on=(Passing,), attempts=5, backoff="none", process=True
+)
+def picky_in_process(how: str) -> Any:
+    return behave(how)
+
+
+@penstock.job(queue="mail", type="doomed thread", dead_on=(Hopeless,), attempts=2, backoff="none")
+def doomed_in_thread(how: str) -> Any:
+    return behave(how)
+
+
+@penstock.job(
+    queue="mail", type="doomed process", dead_on=(Hopeless,), attempts=2, backoff="none", process=True
+)
+def doomed_in_process(how: str) -> Any:
+    return behave(how)
+
+
+# Jobs that last. `flag` is a file that says that they have begun.
+
+
+@penstock.job(queue="mail", type="long thread")
+def long_in_thread(flag: str) -> str:
+    """Ends when it sees that it is cancelled, and not before."""
+    Path(flag).touch()
+    while not penstock.current().cancelled:
+        time.sleep(0.001)
+    return "obeyed"
+
+
+@penstock.job(queue="mail", type="long coroutine")
+async def long_in_coroutine(flag: str) -> None:
+    Path(flag).touch()
+    await asyncio.sleep(60)
+
+
+@penstock.job(queue="mail", type="long process", process=True)
+def long_in_process(flag: str) -> str:
+    Path(flag).touch()
+    while not penstock.current().cancelled:
+        time.sleep(0.001)
+    return "obeyed"
+
+
+@penstock.job(queue="mail", type="deaf process", process=True)
+def deaf_in_process(flag: str) -> None:
+    Path(flag).touch()
+    time.sleep(60)
+
+
+@penstock.job(queue="mail", type="killer", process=True)
+def kill_own_process() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@penstock.job(queue="mail", type="leaver", process=True)
+def leave_own_process() -> None:
+    os._exit(7)
