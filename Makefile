@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SOURCES := src tests bench tools examples
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format sync bench bench-peers clean
+.PHONY: help demo test check format sync bench bench-peers bench-jobs clean
 
 help:  ## What there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -37,6 +37,11 @@ bench: $(VENV)/base  ## Measure penstock by itself
 
 bench-peers: $(VENV)/bench $(VENV)/system  ## Measure penstock beside other queues and the raw limit
 	$(BIN)/python bench/peers/run.py --markdown docs/benchmarks-peers.md --chart docs/benchmarks-peers.svg --out docs/benchmarks-peers.json
+
+bench-jobs: $(VENV)/bench $(VENV)/system  ## The same for jobs, with records and results on
+	$(BIN)/python bench/peers/run.py --kind jobs --samples 200 --minutes 12 --markdown docs/benchmarks-jobs.md --chart docs/benchmarks-jobs.svg --out docs/benchmarks-jobs.json
+	$(BIN)/python bench/job_growth.py
+	$(BIN)/python bench/job_bulk.py
 
 clean:  ## Remove what the other commands made
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

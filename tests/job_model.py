@@ -188,11 +188,9 @@ class Model:
             self.buckets.pop(key, None)
         else:
             self.limits[key] = limit
-        if key == "*":
-            self.unparks = dict.fromkeys(self.unparks, self.now)
-        elif key:
-            self._unpark(key)
-        self._rooms.clear()
+        for parked in self.unparks:
+            if key in ("*", parked):
+                self.unparks[parked] = self.now
 
     # What workers do.
 

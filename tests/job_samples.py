@@ -92,6 +92,7 @@ def sample_job_commands(
         job_rules.pause_type(queue, operation, "fax", is_paused=False),
         job_rules.set_limit(queue, operation, "host", 3, 0.0, 0, 0.0),
         job_rules.set_share(queue, operation, "acme", 3),
+        job_rules.read_rules(queue),
         job_rules.put_schedule(queue, operation, "weekly", b"each week", 10**13),
         job_rules.remove_schedule(queue, operation, "hourly"),
         job_rules.list_schedules(queue, ["hourly", "nightly"]),

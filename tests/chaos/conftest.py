@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.chaos.harness import World
+from tests.chaos.jobs_world import JobWorld
 from tests.servers import RedisServer
 
 if TYPE_CHECKING:
@@ -35,13 +36,34 @@ def world(own_server: RedisServer, namespace: str, tmp_path: Path) -> Iterator[W
 
 
 @pytest.fixture
-def durable_world(namespace: str, tmp_path: Path) -> Iterator[World]:
+def job_world(own_server: RedisServer, namespace: str, tmp_path: Path) -> Iterator[JobWorld]:
+    world = JobWorld(own_server, namespace, tmp_path)
+    yield world
+    world.close()
+
+
+@pytest.fixture
+def durable_server() -> Iterator[RedisServer]:
     """A store that answers only when the write is in its file. With `everysec` Redis answers first
     while the disk is busy, and a kill in that moment may cost acknowledged writes.
     """
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         server = RedisServer(Path(folder), "--appendonly", "yes", "--appendfsync", "always").start()
-        world = World(server, namespace, tmp_path)
-        yield world
-        world.close()
+        yield server
         server.kill()
+
+
+@pytest.fixture
+def durable_world(durable_server: RedisServer, namespace: str, tmp_path: Path) -> Iterator[World]:
+    world = World(durable_server, namespace, tmp_path)
+    yield world
+    world.close()
+
+
+@pytest.fixture
+def durable_job_world(
+    durable_server: RedisServer, namespace: str, tmp_path: Path
+) -> Iterator[JobWorld]:
+    world = JobWorld(durable_server, namespace, tmp_path)
+    yield world
+    world.close()

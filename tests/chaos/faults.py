@@ -1,4 +1,6 @@
-"""Kills, freezes and restarts workers at random, and sees to it that there are always enough."""
+"""Kills, freezes and restarts workers at random, and sees to it that there are always enough; cuts
+connections.
+"""
 
 from __future__ import annotations
 
@@ -89,3 +91,9 @@ class WorkerFaults:
         for entry in [entry for entry in self._thaws if entry[0] <= now]:
             self._thaws.remove(entry)
             entry[1].thaw()
+
+
+def cut_all(world: World) -> int:
+    """End all connections but our own; returns how many."""
+    kinds = ("normal", "pubsub")
+    return sum(int(world.server.command("CLIENT", "KILL", "TYPE", kind)) for kind in kinds)

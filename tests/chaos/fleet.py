@@ -90,8 +90,11 @@ class WorkerProcess:
 class Fleet:
     """All worker processes of a test. None outlives it."""
 
-    def __init__(self, url: str, namespace: str, folder: Path, journal: Path, gate: Path) -> None:
+    def __init__(
+        self, url: str, namespace: str, folder: Path, journal: Path, gate: Path, module: str
+    ) -> None:
         self._url = url
+        self._module = module
         self._namespace = namespace
         self._folder = folder
         self._environment = {**os.environ, JOURNAL: str(journal), GATE: str(gate)}
@@ -104,7 +107,7 @@ class Fleet:
         heartbeat_ms: int = HEARTBEAT_MS,
         grace_s: float = 20.0,
     ) -> WorkerProcess:
-        command = [sys.executable, "-m", "penstock", "worker", "run", "tests.chaos.handlers"]
+        command = [sys.executable, "-m", "penstock", "worker", "run", self._module]
         command += ["-q", QUEUE, "-c", str(concurrency), "--grace", str(grace_s)]
         command += ["--lease-ms", str(lease_ms), "--heartbeat-ms", str(heartbeat_ms)]
         command += ["--url", self._url, "--namespace", self._namespace]

@@ -27,6 +27,9 @@ R = TypeVar("R")
 class World:
     """Everything that one chaos test has."""
 
+    module = "tests.chaos.handlers"
+    """what the workers run"""
+
     def __init__(self, server: RedisServer, namespace: str, folder: Path) -> None:
         self.server = server
         self.folder = folder
@@ -36,7 +39,9 @@ class World:
         self.ps = penstock.connect(server.url, namespace=namespace, retry_for_s=150)
         self.queue = self.ps.queue(QUEUE)
         self.queue.configure()  # brings it into being
-        self.fleet = Fleet(server.url, namespace, folder, self.journal.path, self._gate)
+        self.fleet = Fleet(
+            server.url, namespace, folder, self.journal.path, self._gate, self.module
+        )
 
     def open_gate(self) -> None:
         """Let tasks go on that wait for it."""

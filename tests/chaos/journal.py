@@ -30,7 +30,7 @@ class Journal:
         self.path = path
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
-    def write(self, record: Record) -> None:
+    def write(self, record: tuple[object, ...]) -> None:
         line = " ".join(map(str, record)).encode()
         assert len(line) < _RECORD_BYTES, "a record must have room for the worker's id"
         os.write(self._file, line.ljust(_RECORD_BYTES - 1) + b"\n")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import random
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from tests.chaos.handlers import make_task, name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from types import TracebackType
 
     import penstock
 
-_BACKLOG = 300
+BACKLOG = 300
 
 
 class Producer:
@@ -40,10 +40,13 @@ class Producer:
     def _run(self) -> None:
         try:
             while not self._stopping.wait(0.02):
-                if self._queue.count() < _BACKLOG:
+                if self._backlog() < BACKLOG:
                     self._enqueue(self._random.randint(1, 8))
         except BaseException as error:
             self.error = error
+
+    def _backlog(self) -> int:
+        return self._queue.count()
 
     def _enqueue(self, count: int) -> None:
         tasks = [
@@ -61,13 +64,15 @@ class Producers:
     """A few producers at work at once, for the time of a `with` block."""
 
     def __init__(self, queue: penstock.Queue, count: int = 2, longest_ms: int = 60) -> None:
-        self._all = [Producer(queue, f"p{number}", longest_ms) for number in range(count)]
+        self._all: Sequence[Producer] = [
+            Producer(queue, f"p{number}", longest_ms) for number in range(count)
+        ]
 
     @property
     def accepted(self) -> list[str]:
         return [name for producer in self._all for name in producer.accepted]
 
-    def __enter__(self) -> Producers:
+    def __enter__(self) -> Self:
         for producer in self._all:
             producer.start()
         return self

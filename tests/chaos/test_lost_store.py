@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.errors import StoreFull
+from tests.chaos.faults import cut_all
 from tests.chaos.fleet import LEASE_MS
 from tests.chaos.handlers import make_task
 from tests.chaos.harness import repeating
@@ -156,12 +157,6 @@ def test_a_full_store_refuses_new_tasks_and_is_worked_off(world: World) -> None:
     world.fleet.stop()
     assert world.queue.inspect().counters.lost == 0
     world.assert_all_done(accepted)
-
-
-def cut_all(world: World) -> int:
-    """End all connections but our own; returns how many."""
-    kinds = ("normal", "pubsub")
-    return sum(int(world.server.command("CLIENT", "KILL", "TYPE", kind)) for kind in kinds)
 
 
 def assert_alive(crew: list[WorkerProcess]) -> None:

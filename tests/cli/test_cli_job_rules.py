@@ -166,3 +166,32 @@ def test_a_limit_that_makes_no_sense_is_refused(
 
     assert result.exit_code == 1
     assert message in result.stderr
+
+
+def test_settings_are_changed_and_shown_with_all_other_rules(
+    cli: CommandLine, mail: penstock.Jobs
+) -> None:
+    mail.add("email")
+    assert "only the defaults" in cli("job", "configure", "mail").stdout
+    mail.limit("smtp", concurrency=2, rate=10, per=60)
+    mail.share("acme", 3)
+    mail.pause_type("digest")
+
+    shown = cli("job", "configure", "mail", "--max-length", "1000", "--keep", "60").stdout
+    found = cli.json("job", "configure", "mail", "--default", "max_length")
+
+    for words in ("max_length", "1,000", "keep_s", "limit 'smtp'", "2 at once", "acme", "digest"):
+        assert words in shown
+    assert found["settings"] == {"keep_s": 60.0}
+    assert found["limits"]["smtp"] == {"concurrency": 2, "rate": 10.0, "per_s": 60.0, "burst": 10.0}
+    assert found["shares"] == {"acme": 3}
+    assert found["paused_types"] == ["digest"]
+
+
+def test_a_setting_that_makes_no_sense_is_refused(cli: CommandLine, mail: penstock.Jobs) -> None:
+    mail.add("email")
+
+    refused = cli("job", "configure", "mail", "--max-length", "0")
+
+    assert refused.exit_code == 1
+    assert "max_length is 0; give a whole number from 1 up" in refused.stderr

@@ -32,6 +32,19 @@ def written(stored: Stored) -> dict[str, object]:
     return {key: value for key, value in stored.everything().items() if ":memory:" not in key}
 
 
+def age_job(ps: penstock.Penstock, job: penstock.Job[Any], by_ms: int) -> None:
+    """Let a job have ended that long ago."""
+    tag = ps.keys.queue(job.queue).tag
+    seconds, _ = ps.store.call(tag, "TIME")
+    ended_ms = int(seconds) * 1000 - by_ms
+    number, facts = str(job._number), f"{tag}:facts"
+    before = round(job.info().finished_at * 1000).to_bytes(6)
+    text = ps.store.call(facts, "HGET", facts, number).replace(before, ended_ms.to_bytes(6))
+    ps.store.call(facts, "HSET", facts, number, text)
+    for key in (f"{tag}:finished", f"{tag}:buried"):
+        ps.store.call(key, "ZADD", key, "XX", ended_ms, number)
+
+
 class Hand:
     """A worker that does nothing by itself. Its lease outlasts any test."""
 
@@ -83,6 +96,17 @@ class Hand:
             assert self.report(*(Report(job.process, "done") for job in taken)) == []
         return ran
 
+    def wait_and_run_all(self) -> list[Any]:
+        """The same as soon as there is something to run."""
+        ran: list[Any] = []
+
+        def has_run() -> bool:
+            ran.extend(self.run_all())
+            return ran != []
+
+        wait_for(has_run)
+        return ran
+
     def report(self, *reports: Report) -> list[int]:
         """Say what became of jobs; returns the processes of which nothing was believed."""
         claim = self._store.run_once(
@@ -113,6 +137,15 @@ class Hand:
     def end(self, job: HandedOut) -> bool:
         """Say that a job has ended because it was asked to."""
         return not self.report(Report(job.process, "cancelled"))
+
+    def end_as(self, job: HandedOut, state: str) -> None:
+        """Let a job come to one of its ends."""
+        ends: dict[str, Callable[[HandedOut], bool]] = {
+            "done": self.finish,
+            "dead": self.fail,
+            "cancelled": self.end,
+        }
+        assert ends[state](job)
 
     def note(self, job: HandedOut, percent: float | None, *lines: bytes, data: Any = None) -> bool:
         """Say on behalf of a running job how far it is; False if it is not held any more."""

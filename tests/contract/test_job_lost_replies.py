@@ -57,8 +57,8 @@ ONLY_READ = {
     f"jobs/{name}"
     for name in (
         "count_jobs", "explain_job", "find_cancelled", "list_running", "list_schedules",
-        "page_jobs", "read_history", "read_job_lists", "read_jobs", "scan_jobs", "survey_jobs",
-        "tally_jobs",
+        "page_jobs", "read_history", "read_job_lists", "read_jobs", "read_rules", "scan_jobs",
+        "survey_jobs", "tally_jobs",
     )
 }
 SAME_WHEN_DONE_TWICE = {

@@ -6,6 +6,8 @@ it. The script then either says so and has changed nothing, or has no business w
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,22 +23,41 @@ from tests.job_samples import (
     sample_job_commands,
     sample_job_world,
 )
+from tests.servers import RedisServer
 from tests.stored import Stored, part_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.store.command import Command
-    from tests.servers import RedisServer
-    from tests.stored import Value
 
 MORE = list(more_job_commands(NamespaceKeys("ns"), dict.fromkeys(HELD, 0)))
 BESIDE_JOBS = {"meta", "members", "idle", "running", "memory"}
 
 
+SNAPSHOT = """
+local found = {}
+for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
+  found[#found + 1] = key
+  found[#found + 1] = redis.call('DUMP', key)
+end
+return found
+"""
+
+
+@pytest.fixture(scope="module")
+def bare_server() -> Iterator[RedisServer]:
+    """A server with nothing else on it, so that all its keys can be looked at again and again."""
+    with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
+        server = RedisServer(Path(folder)).start()
+        yield server
+        server.kill()
+
+
 @pytest.fixture
-def ps(server: RedisServer, namespace: str) -> Iterator[penstock.Penstock]:
-    with penstock.connect(server.url, namespace=namespace) as client:
+def ps(bare_server: RedisServer, namespace: str) -> Iterator[penstock.Penstock]:
+    bare_server.command("FLUSHALL")
+    with penstock.connect(bare_server.url, namespace=namespace) as client:
         yield client
 
 
@@ -45,32 +66,32 @@ class SpoiltQueue:
 
     def __init__(self, ps: penstock.Penstock, server: RedisServer, name: str) -> None:
         self._client: Any = server.client
-        self._stored = Stored(server, ps.settings.namespace)
+        self._pattern = f"{ps.keys.queue(QUEUE).tag}:*"
         processes = sample_job_world(ps.store, ps.keys)
         samples = sample_job_commands(ps.keys, processes)
         self._command: Command[Any] = (samples | more_job_commands(ps.keys, processes))[name]
-        self._values = self._stored.everything()
-        self._dumps = {key: self._client.dump(key) for key in self._values}
+        self._values = self._dump()
+        self._now = self._values
 
     def every_key(self) -> set[str]:
         """What the queue has before or after the command."""
         self._run()
-        after = self._stored.everything()
+        after = self._dump()
         self._mend(after)
-        return {key for key in self._values | after if f":{QUEUE}}}:" in key}
+        return set(self._values | after)
 
     def outcome(self, key: str) -> str:
         """What the command does if this key holds something else."""
         plant = self._client.rpush if part_of(key) == "memory" else self._client.set
         self._client.delete(key)
         plant(key, "something else")
-        before = self._stored.everything()
+        before = self._now | {key: self._client.dump(key)}
         try:
             self._run()
             outcome = "fine"
         except redis.ResponseError as error:
             outcome = "refused" if "WRONGTYPE" in str(error) else str(error)
-        after = self._stored.everything()
+        after = self._dump()
         self._mend(after)
         return f"{outcome}, but changed" if outcome != "fine" and after != before else outcome
 
@@ -79,21 +100,26 @@ class SpoiltQueue:
         script, keys, args, _ = self._command
         self._client.eval(script.text(), len(keys), *keys, *args)
 
-    def _mend(self, after: dict[str, Value]) -> None:
+    def _dump(self) -> dict[str, bytes]:
+        """Key -> value; the same value twice may look different, but not if nothing touched it."""
+        found = self._client.eval(SNAPSHOT, 0, self._pattern)
+        return {key.decode(): value for key, value in zip(found[::2], found[1::2], strict=True)}
+
+    def _mend(self, after: dict[str, bytes]) -> None:
         pipeline = self._client.pipeline()
-        for key in self._values | after:
-            if key not in after or after[key] != self._values.get(key):
-                pipeline.delete(key)
-                if key in self._dumps:
-                    pipeline.restore(key, 0, self._dumps[key])
+        for key in {key for key, _ in self._now.items() ^ after.items()}:
+            pipeline.delete(key)
+            if key in self._values:
+                pipeline.restore(key, 0, self._values[key])
         pipeline.execute()
+        self._now = self._dump()
 
 
 @pytest.mark.parametrize("name", [*job_script_names(), *MORE])
 def test_a_key_of_the_wrong_type_is_reported_and_nothing_is_changed(
-    ps: penstock.Penstock, server: RedisServer, name: str
+    ps: penstock.Penstock, bare_server: RedisServer, name: str
 ) -> None:
-    queue = SpoiltQueue(ps, server, name)
+    queue = SpoiltQueue(ps, bare_server, name)
 
     outcomes = {key.partition("}:")[2]: queue.outcome(key) for key in queue.every_key()}
 
@@ -102,12 +128,12 @@ def test_a_key_of_the_wrong_type_is_reported_and_nothing_is_changed(
 
 
 def test_every_key_has_the_type_that_is_written_down(
-    ps: penstock.Penstock, server: RedisServer, namespace: str
+    ps: penstock.Penstock, bare_server: RedisServer, namespace: str
 ) -> None:
     types = {kind: QUEUE_KEY_TYPES[kind] for kind in BESIDE_JOBS} | JOB_KEY_TYPES
 
     sample_job_world(ps.store, ps.keys)
 
     tag = ps.keys.queue(QUEUE).tag
-    stored = Stored(server, namespace).types()
+    stored = Stored(bare_server, namespace).types()
     assert {part_of(key): kind for key, kind in stored.items() if key.startswith(tag)} == types

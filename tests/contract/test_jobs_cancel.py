@@ -92,8 +92,7 @@ def test_a_cancelled_job_can_run_again(mail: penstock.Jobs, hand: Hand) -> None:
 @pytest.mark.parametrize("ending", ["done", "dead"])
 def test_what_has_ended_cannot_be_cancelled(mail: penstock.Jobs, hand: Hand, ending: str) -> None:
     job = mail.add("email")
-    process = hand.take_one()
-    {"done": hand.finish, "dead": hand.fail}[ending](process)
+    hand.end_as(hand.take_one(), ending)
 
     with pytest.raises(IllegalMove, match=f"job {job.id} is {ending}; waiting and running jobs ca"):
         job.cancel()
@@ -163,8 +162,7 @@ def test_cancelling_one_job_leaves_the_others_of_the_worker_alone(
     @penstock.job(queue="mail", type="wait")
     async def wait(name: str) -> str:
         begun.release()
-        while not may_go_on.is_set():
-            await asyncio.sleep(0.005)
+        await asyncio.to_thread(may_go_on.wait, 20)
         return name
 
     serve(wait, concurrency=2)
@@ -218,7 +216,7 @@ def test_a_removed_job_leaves_nothing_behind(
         process = hand.take_one()
         hand.note(process, 50, b"a line")
         hand.fail(process)
-        {"done": hand.finish, "dead": hand.reject, "cancelled": hand.end}[state](hand.take_one())
+        hand.end_as(hand.take_one(), state)
     assert job.state == state
 
     job.remove()

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.errors import InvalidArgument, QueueNotFound
-from tests.contract.job_workers import Hand
 from tests.servers import wait_for
 
 if TYPE_CHECKING:
     import penstock
+    from tests.contract.job_workers import Hand
 
 
 def send(mail: penstock.Jobs, **counts: int) -> None:

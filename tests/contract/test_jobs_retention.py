@@ -9,12 +9,13 @@ import pytest
 from penstock.errors import InvalidArgument, JobNotFound
 from penstock.model.jobs import Report
 from penstock.store.commands.job_records import purge_jobs
-from tests.contract.job_workers import Hand
+from tests.contract.job_workers import age_job
 from tests.servers import wait_for
 
 if TYPE_CHECKING:
     import penstock
     from penstock.model.job_rules import JobQueueSettings
+    from tests.contract.job_workers import Hand
     from tests.stored import Stored
 
 
@@ -52,12 +53,12 @@ def test_by_default_what_went_well_is_kept_for_a_day_and_what_died_for_a_month(
     hand.fail(hand.take_one())
     day_ms = 24 * 3600 * 1000
 
-    _age(ps, hand, done, day_ms - 60_000)
-    _age(ps, hand, dead, 30 * day_ms - 60_000)
+    age_job(ps, done, day_ms - 60_000)
+    age_job(ps, dead, 30 * day_ms - 60_000)
     assert mail.purge() == 0
-    _age(ps, hand, done, day_ms + 60_000)
+    age_job(ps, done, day_ms + 60_000)
     assert mail.purge() == 1
-    _age(ps, hand, dead, 30 * day_ms + 60_000)
+    age_job(ps, dead, 30 * day_ms + 60_000)
 
     assert mail.purge() == 1
     assert mail.counts() == dict.fromkeys(mail.counts(), 0)
@@ -120,7 +121,7 @@ def test_one_step_removes_no_more_than_it_may(
     end_all(hand, "final")
     mail.configure(**settings)
 
-    purged = []
+    purged: list[tuple[int, int]] = []
     while not purged or purged[-1][0]:
         purged.append(ps.store.run_once(lambda o: purge_jobs(hand.keys, o, 20)))
 
@@ -203,6 +204,7 @@ def test_the_history_says_how_an_attempt_ended(
     assert history == {"stopped": [], "final": ["failed"]}.get(outcome, [outcome])
 
 
+@pytest.mark.parametrize("any_store", ["debian"], indirect=True)
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -230,16 +232,3 @@ def _history(ps: penstock.Penstock, hand: Hand) -> list[dict[str, str]]:
         words = [word.decode() for word in flat]
         found.append(dict(zip(words[::2], words[1::2], strict=True)))
     return found
-
-
-def _age(ps: penstock.Penstock, hand: Hand, job: penstock.Job[object], by_ms: int) -> None:
-    """Let a job have ended that long ago."""
-    seconds, _ = ps.store.call(hand.keys.meta, "TIME")
-    ended_ms = int(seconds) * 1000 - by_ms
-    number, facts = str(job._number), f"{hand.keys.tag}:facts"
-    before = round(job.info().finished_at * 1000).to_bytes(6)
-    text = ps.store.call(facts, "HGET", facts, number).replace(before, ended_ms.to_bytes(6))
-    ps.store.call(facts, "HSET", facts, number, text)
-    for kind in ("finished", "buried"):
-        key = f"{hand.keys.tag}:{kind}"
-        ps.store.call(key, "ZADD", key, "XX", ended_ms, number)

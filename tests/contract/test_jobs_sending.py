@@ -156,7 +156,7 @@ def test_a_job_too_large_is_refused_and_those_before_it_are_counted(
         with pytest.raises(PayloadTooLarge, match="101 bytes long and 100 is the limit"):
             mail.add("email", b"x" * 101)
         with pytest.raises(PayloadTooLarge) as caught:
-            mail.add_many("email", [b"x"] * 1000 + [b"x" * 101])
+            mail.add_many("email", [b"x", b"x", b"x" * 101])
 
         assert caught.value.accepted == 0  # type: ignore[attr-defined]
         assert ps.queues() == []
@@ -166,7 +166,7 @@ def test_a_job_too_large_is_refused_and_those_before_it_are_counted(
 def test_a_full_queue_refuses_a_batch_whole(
     mail: penstock.Jobs, stored: Stored, setting: str
 ) -> None:
-    mail.configure(**{setting: 10})  # type: ignore[misc]
+    mail.configure(**{setting: 10})
     mail.add_many("email", [b"x"] * 8)
     before = written(stored)
 

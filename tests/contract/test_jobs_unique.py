@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.errors import IllegalMove
-from tests.contract.job_workers import Hand
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import penstock
+    from tests.contract.job_workers import Hand
     from tests.stored import Stored
 
 

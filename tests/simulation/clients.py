@@ -60,6 +60,9 @@ class Hands:
         self.session = session
         self.held: dict[tuple[str, int], AsyncProcess] = {}
 
+    def pause(self, is_paused: bool) -> None:
+        """Nobody pauses workers here."""
+
     def take(self, started: list[AsyncProcess]) -> None:
         self.held.update(((process.queue, process.id), process) for process in started)
 
@@ -210,6 +213,8 @@ async def beat(scheduler: Engine, program: Program, session: AsyncWorkerSession)
             return
         except StoreUnavailable:
             continue
+        if program.hands is not None:
+            program.hands.pause(peers.is_paused)
         if peers:
             program.spawn(recover(scheduler, peers), "recovery")
 

@@ -64,6 +64,8 @@ class Engine:
 
     jumps_ms: tuple[int, ...] = (-4_000, -500, 500, 4_000, 60_000)
     """by how much the clock of the server may jump"""
+    option = ""
+    """of `tests.simulation.run`, that runs this kind of simulation"""
 
     def __init__(self, world: Server, seed: int) -> None:
         self.seed = seed
@@ -285,11 +287,9 @@ def summarise(command: Command[Any]) -> str:
     return f"{command.script.name} {keys} {command.args!r}"
 
 
-def describe(
-    error: BaseException, scheduler: Engine, last: int | None = 60, options: str = ""
-) -> str:
+def describe(error: BaseException, scheduler: Engine, last: int | None = 60) -> str:
     """Everything that is needed to find out what went wrong."""
     steps = scheduler.trace if last is None else scheduler.trace[-last:]
     lines = [f"{at:9.1f} {who:28} {what} -> {reply!r}"[:400] for at, who, what, reply in steps]
-    again = f"python -m tests.simulation.run{options} --seed {scheduler.seed} --trace"
+    again = f"python -m tests.simulation.run{scheduler.option} --seed {scheduler.seed} --trace"
     return "\n".join([*lines, f"seed {scheduler.seed}: {error}", f"again: {again}"])

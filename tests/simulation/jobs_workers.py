@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.errors import LeaseLost, StoreUnavailable
-from penstock.model.jobs import Report
 from penstock.store.commands import jobs
 from penstock.worker.schedules import fire_schedules
 from tests.simulation.clients import beat
@@ -15,7 +14,7 @@ from tests.simulation.server import QUEUES, Violated
 
 if TYPE_CHECKING:
     from penstock.client._async.session import AsyncWorkerSession
-    from penstock.model.jobs import HandedOut, JobClaim
+    from penstock.model.jobs import HandedOut, JobClaim, Report
     from tests.simulation.jobs_look import Look
     from tests.simulation.jobs_scheduler import JobScheduler
     from tests.simulation.programs import Program
@@ -41,10 +40,19 @@ class JobHands:
         self.feeds: dict[str, Feed] = {}
         self.is_open = True
         """whether it goes on; it does not once it has stopped or lost its lease"""
+        self.is_paused = False
 
     @property
     def room(self) -> int:
+        if self.is_paused:
+            return 0
         return self.slots - sum(len(feed.held) for feed in self.feeds.values())
+
+    def pause(self, is_paused: bool) -> None:
+        if is_paused != self.is_paused:
+            self.is_paused = is_paused
+            for feed in self.feeds.values():
+                feed.pause(is_paused)
 
     def close(self) -> None:
         self.is_open = False
@@ -52,33 +60,41 @@ class JobHands:
 
 async def work(scheduler: JobScheduler, program: Program) -> None:
     """Registers, serves queues, and starts again under a new name whenever it was given up."""
-    random = scheduler.random
     while not scheduler.is_stopping:
-        session = scheduler.new_session(program)
-        hands = program.hands = JobHands(session, random.randint(1, 4))
-        try:
-            await session.start()
-            program.spawn(beat(scheduler, program, session), "heartbeat")
-            if program.kind == "worker":
-                await _serve(scheduler, program, session, hands)
-            await Sleep(scheduler.lifetime_ms(), unless=lambda: _is_over(scheduler, hands))
-            is_lost = not hands.is_open
-        except LeaseLost:
-            is_lost = True
-        hands.close()
-        await Sleep(unless=lambda: all(feed.has_ended for feed in hands.feeds.values()))
-        if is_lost:
-            scheduler.happened("worker found out that it was given up")
-            await session.abandon()
-        else:
-            scheduler.happened("worker stopped")
-            for queue in sorted(session._queues):
-                await session.stop_work(queue)
-            await session._client.fail_worker(session.id)
+        await _live(scheduler, program, scheduler.new_session(program))
 
 
-def _is_over(scheduler: JobScheduler, hands: JobHands) -> bool:
-    return scheduler.is_stopping or not hands.is_open
+async def _live(scheduler: JobScheduler, program: Program, session: AsyncWorkerSession) -> None:
+    """One incarnation, from registration to the loss of the lease or a stop."""
+    hands = program.hands = JobHands(session, scheduler.random.randint(1, 4))
+    try:
+        await session.start()
+        program.spawn(beat(scheduler, program, session), "heartbeat")
+        if program.kind == "worker":
+            await _serve(scheduler, program, session, hands)
+        while _goes_on(scheduler, session, hands):
+            await Sleep(
+                scheduler.lifetime_ms(),
+                unless=lambda: not _goes_on(scheduler, session, hands),
+            )
+            if not scheduler.is_draining:
+                break  # when all is quiet, nobody may come by work by being new
+    except LeaseLost:
+        session.lease.lose()
+    hands.close()
+    await Sleep(unless=lambda: all(feed.has_ended for feed in hands.feeds.values()))
+    if session.lease.is_lost:
+        scheduler.happened("worker found out that it was given up")
+        await session.abandon()
+        return
+    scheduler.happened("worker stopped")
+    for queue in sorted(session._queues):
+        await session.stop_work(queue)
+    await session._client.fail_worker(session.id)
+
+
+def _goes_on(scheduler: JobScheduler, session: AsyncWorkerSession, hands: JobHands) -> bool:
+    return not scheduler.is_stopping and hands.is_open and not session.lease.is_lost
 
 
 async def _serve(
@@ -91,6 +107,7 @@ async def _serve(
     names = QUEUES if random.random() < 0.6 or scheduler.is_draining else QUEUES[:1]
     for queue in names:
         await session.start_job_work(queue, types)
+        hands.pause(session.heartbeat.is_paused)
         feed = hands.feeds[queue] = Feed(scheduler, program, hands, queue)
         program.spawn(feed.serve(), "feed")
 
@@ -117,6 +134,8 @@ class Feed:
         self._is_waiting = False
         self._is_apart = False
         self._must_look = True
+        self._is_passing = False
+        """a wake-up may be on its way that is of no use here"""
         self._alarm_at = math.inf
         self._looked_at = 0.0
 
@@ -130,6 +149,10 @@ class Feed:
     def look(self) -> None:
         self._must_look = True
 
+    def pause(self, is_paused: bool) -> None:
+        self._is_passing = is_paused
+        self.look()
+
     def _next_at(self) -> float:
         times = [held.done_at for held in self.held.values()]
         if not self._scheduler.is_draining:
@@ -139,7 +162,8 @@ class Feed:
 
     def _is_called(self) -> bool:
         wants_work = self._must_look or not self._is_waiting
-        return not self._hands.is_open or self._is_woken() or (wants_work and self._hands.room > 0)
+        is_called = self._is_passing or self._is_woken()
+        return not self._hands.is_open or is_called or (wants_work and self._hands.room > 0)
 
     def _is_woken(self) -> bool:
         queue = self._scheduler.look.queues[self._queue]
@@ -147,7 +171,8 @@ class Feed:
 
     async def _exchange(self) -> None:
         now_ms, random = self._scheduler.now_ms, self._scheduler.random
-        is_woken = self._is_woken() or self._alarm_at <= now_ms
+        is_woken = self._is_woken() or self._alarm_at <= now_ms or self._is_passing
+        self._is_passing = False
         if is_woken or now_ms >= self._looked_at + LOOK_EVERY_MS:
             self._must_look = True
         if self._alarm_at <= now_ms:
@@ -198,9 +223,7 @@ class Feed:
                 lambda o: jobs.start_jobs(self._keys, o, self._worker, limit, wait=True)
             )
         return await self._store.run_once(
-            lambda o: jobs.report_jobs(
-                self._keys, o, self._worker, reports, limit, wait=limit > 0
-            )
+            lambda o: jobs.report_jobs(self._keys, o, self._worker, reports, limit, wait=limit > 0)
         )
 
     def _told(self, reports: list[Report], claim: JobClaim) -> None:

@@ -6,6 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.store.keys import JOB_KEY_TYPES, KEY_TYPES, QUEUE_KEY_TYPES
 from penstock.store.script import Script
 from tests.simulation.jobs_look import Look, Parts, QueueLook, open_value, queue_look
 from tests.simulation.server import QUEUES, Scripts, Server, Violated
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from penstock.store.keys import KeyName
 
 LOOK = Script("look", Path(__file__).with_name("look.lua").read_text(encoding="utf-8"))
+_KEY_TYPES = KEY_TYPES | QUEUE_KEY_TYPES | JOB_KEY_TYPES
+_TYPES = tuple(word for pair in _KEY_TYPES.items() for word in pair)
 
 
 class JobWorld(Server):
@@ -32,6 +35,11 @@ class JobWorld(Server):
         self._opened = {}
         self._queues = {}
 
+    def listen(self, workers: frozenset[str]) -> None:
+        """From now on, these workers hear when they are called."""
+        self._listeners = workers
+        self.ask([("DEL", LISTENERS), *[("SADD", LISTENERS, worker) for worker in workers]])
+
     def run(self, command: Command[Any]) -> tuple[list[Any], Look]:
         """Run a command, and look at everything right after it."""
         reply, (found,) = self._run(command, LOOK, [self._question()])
@@ -43,10 +51,17 @@ class JobWorld(Server):
         (found,) = self.ask([self._question()])
         return self._look(found)
 
-    def _question(self) -> tuple[Argument, ...]:
-        return ("EVALSHA", self.scripts.digest(LOOK), 0, self.keys.simulated_clock)
+    def stored_keys(self) -> set[str]:
+        """Every key but what lanes remember, which goes by itself."""
+        (keys,) = self.ask([("KEYS", "{*")])
+        return {key.decode() for key in keys if self._name(key).kind != "memory"}
 
-    def _look(self, found: list[Any]) -> Look:
+    def _question(self) -> tuple[Argument, ...]:
+        return ("EVALSHA", self.scripts.digest(LOOK), 0, *_TYPES)
+
+    def _look(self, found: Any) -> Look:
+        if not isinstance(found, list):
+            raise Violated(f"what is stored cannot be read: {found!r}")
         parts: dict[str, Parts] = {name: {} for name in ("", *QUEUES)}
         changed = set()
         keys: dict[str, dict[bytes, Any]] = {name: {} for name in ("", *QUEUES)}

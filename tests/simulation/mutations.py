@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.store.script import SIMULATED, load, script_names
+from penstock.store.script import SIMULATED, job_script_names, load, script_names
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,8 @@ class Mutation:
     @property
     def is_effective(self) -> bool:
         """Whether the text to be changed is still there."""
-        return any(self.old in load(name).text(SIMULATED) for name in script_names())
+        names = [*script_names(), *job_script_names()]
+        return any(self.old in load(name).text(SIMULATED) for name in names)
 
 
 MUTATIONS = [

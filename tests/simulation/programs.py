@@ -83,6 +83,9 @@ class Hands(Protocol):
 
     session: AsyncWorkerSession
 
+    def pause(self, is_paused: bool) -> None:
+        """Start nothing for now, or go on."""
+
 
 class Routine:
     """One coroutine of a program."""

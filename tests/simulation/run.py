@@ -1,4 +1,4 @@
-"""Runs seeds: `python -m tests.simulation.run --seed N --trace`, or `--seeds A-B`."""
+"""Runs seeds: `python -m tests.simulation.run [--jobs] --seed N --trace`, or `--seeds A-B`."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tests.servers import RedisServer
 from tests.simulation.engine import describe
+from tests.simulation.jobs_scheduler import JobScheduler
+from tests.simulation.jobs_world import JobWorld
 from tests.simulation.scheduler import Scheduler
-from tests.simulation.server import Scripts, Violated
+from tests.simulation.server import Server, Violated
 from tests.simulation.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 STEPS = 300
+
+W = TypeVar("W", bound=Server)
 
 
 @dataclass
@@ -37,7 +41,7 @@ class Outcome:
 
 
 def run_seeds(
-    world: World,
+    world: World | JobWorld,
     seeds: Iterable[int],
     steps: int = STEPS,
     *,
@@ -47,7 +51,7 @@ def run_seeds(
     """Run seeds until `stop_at` of them have failed; `is_blind` leaves the reference out."""
     outcome = Outcome()
     for seed in seeds:
-        scheduler = Scheduler(world, seed, is_blind)
+        scheduler = _scheduler(world, seed, is_blind)
         outcome.seeds += 1
         try:
             scheduler.run(steps)
@@ -65,12 +69,21 @@ def run_seeds(
     return outcome
 
 
+def _scheduler(
+    world: World | JobWorld, seed: int, is_blind: bool = False
+) -> Scheduler | JobScheduler:
+    """Jobs have no reference, so there is nothing to leave out."""
+    if isinstance(world, JobWorld):
+        return JobScheduler(world, seed)
+    return Scheduler(world, seed, is_blind)
+
+
 @contextmanager
-def private_world(scripts: Scripts | None = None) -> Iterator[World]:
+def private_world(kind: type[W]) -> Iterator[W]:
     """A server for simulations alone, without persistence."""
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         server = RedisServer(Path(folder)).start()
-        world = World(server.socket, scripts)
+        world = kind(server.socket)
         try:
             yield world
         finally:
@@ -80,12 +93,14 @@ def private_world(scripts: Scripts | None = None) -> Iterator[World]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", action="store_true", help="jobs, in the place of plain tasks")
     parser.add_argument("--seed", type=int, help="run one seed")
     parser.add_argument("--seeds", default="0-199", help="run a range of seeds, such as 0-199")
     parser.add_argument("--steps", type=int, default=STEPS, help="requests before healing")
     parser.add_argument("--trace", action="store_true", help="print every step of a single seed")
     options = parser.parse_args()
-    with private_world() as world:
+    kind: type[World | JobWorld] = JobWorld if options.jobs else World
+    with private_world(kind) as world:
         if options.seed is not None:
             return _run_one(world, options.seed, options.steps, options.trace)
         first, _, last = options.seeds.partition("-")
@@ -106,8 +121,8 @@ def main() -> int:
     return 1 if outcome.failures else 0
 
 
-def _run_one(world: World, seed: int, steps: int, is_traced: bool) -> int:
-    scheduler = Scheduler(world, seed)
+def _run_one(world: World | JobWorld, seed: int, steps: int, is_traced: bool) -> int:
+    scheduler = _scheduler(world, seed)
     verdict: BaseException | str = "nothing wrong"
     try:
         scheduler.run(steps)

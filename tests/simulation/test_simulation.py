@@ -9,11 +9,10 @@ import pytest
 from tests.simulation.mutations import MUTATIONS, Mutation
 from tests.simulation.run import private_world, run_seeds
 from tests.simulation.server import Scripts
+from tests.simulation.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from tests.simulation.world import World
 
 SEEDS = 200
 BATCHES = 2
@@ -54,7 +53,7 @@ SOMETIMES = (
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    with private_world() as world:
+    with private_world(World) as world:
         yield world
 
 

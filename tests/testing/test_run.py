@@ -6,6 +6,7 @@ import asyncio
 import sys
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
+from unittest.mock import call
 
 import pytest
 
@@ -115,6 +116,7 @@ def test_a_schedule_without_an_end_needs_one_for_the_run(penstock: TestPenstock)
 
 
 def test_a_schedule_with_an_end_needs_none(penstock: TestPenstock) -> None:
+    penstock.set_clock(datetime(2026, 1, 1, tzinfo=UTC))
     ends_at = penstock.now + timedelta(seconds=185)
     penstock.schedules("default").add("often", "add", [[1, 1]], every=60, ends_at=ends_at)
 
@@ -179,6 +181,12 @@ def test_functions_that_are_registered_run_beside_those_of_the_test(penstock: Te
     add.send(1, 1)
 
     assert len(penstock.run_all().done) == 2
+
+
+def test_mocks_in_the_module_of_a_test_are_no_functions(penstock: TestPenstock) -> None:
+    assert callable(call.anything)  # as a module that uses mocks has it
+
+    assert penstock.run_all().ran == []
 
 
 @handler("mail")

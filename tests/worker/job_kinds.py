@@ -94,7 +94,12 @@ def picky_in_thread(how: str) -> Any:
 
 
 @penstock.job(
-    queue="mail", type="picky process", retry_on=(Passing,), attempts=5, backoff="none", process=True
+    queue="mail",
+    type="picky process",
+    retry_on=(Passing,),
+    attempts=5,
+    backoff="none",
+    process=True,
 )
 def picky_in_process(how: str) -> Any:
     return behave(how)
@@ -106,10 +111,19 @@ def doomed_in_thread(how: str) -> Any:
 
 
 @penstock.job(
-    queue="mail", type="doomed process", dead_on=(Hopeless,), attempts=2, backoff="none", process=True
+    queue="mail",
+    type="doomed process",
+    dead_on=(Hopeless,),
+    attempts=2,
+    backoff="none",
+    process=True,
 )
 def doomed_in_process(how: str) -> Any:
     return behave(how)
+
+
+def _raise_flag(flag: str) -> None:
+    Path(flag).touch()
 
 
 # Jobs that last. `flag` is a file that says that they have begun.
@@ -118,7 +132,7 @@ def doomed_in_process(how: str) -> Any:
 @penstock.job(queue="mail", type="long thread")
 def long_in_thread(flag: str) -> str:
     """Ends when it sees that it is cancelled, and not before."""
-    Path(flag).touch()
+    _raise_flag(flag)
     while not penstock.current().cancelled:
         time.sleep(0.001)
     return "obeyed"
@@ -126,13 +140,13 @@ def long_in_thread(flag: str) -> str:
 
 @penstock.job(queue="mail", type="long coroutine")
 async def long_in_coroutine(flag: str) -> None:
-    Path(flag).touch()
+    _raise_flag(flag)
     await asyncio.sleep(60)
 
 
 @penstock.job(queue="mail", type="long process", process=True)
 def long_in_process(flag: str) -> str:
-    Path(flag).touch()
+    _raise_flag(flag)
     while not penstock.current().cancelled:
         time.sleep(0.001)
     return "obeyed"
@@ -140,7 +154,7 @@ def long_in_process(flag: str) -> str:
 
 @penstock.job(queue="mail", type="deaf process", process=True)
 def deaf_in_process(flag: str) -> None:
-    Path(flag).touch()
+    _raise_flag(flag)
     time.sleep(60)
 
 

@@ -163,9 +163,7 @@ def test_a_job_cancelled_in_a_worker_that_has_not_begun_it_never_runs(
     assert 201 not in ran
 
 
-def test_a_cancelled_job_can_run_again(
-    ps: penstock.Penstock, serve: Serve, tmp_path: Path
-) -> None:
+def test_a_cancelled_job_can_run_again(ps: penstock.Penstock, serve: Serve, tmp_path: Path) -> None:
     serve(long_in_coroutine, in_thread)
     flag = tmp_path / "begun"
     job = long_in_coroutine.on(ps).send(str(flag))
@@ -189,9 +187,7 @@ def test_a_cancel_is_heard_even_if_the_message_was_missed(
     job = long_in_coroutine.on(ps).send(str(flag))
     wait_for(flag.exists)
     key = ps.keys.queue("mail").cancel_job
-    listeners = [
-        client["id"] for client in server.client.client_list() if int(client["sub"]) > 0
-    ]
+    listeners = [client["id"] for client in server.client.client_list() if int(client["sub"]) > 0]
     assert listeners, key
 
     for id in listeners:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -12,9 +13,9 @@ import penstock
 from tests.servers import wait_for
 from tests.worker.job_kinds import (
     EVERYWHERE,
+    deaf_in_process,
     doomed_in_process,
     doomed_in_thread,
-    in_coroutine,
     in_process,
     in_thread,
     kill_own_process,
@@ -25,6 +26,7 @@ from tests.worker.job_kinds import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from penstock.client.functions import JobFunction
     from tests.worker.conftest import RunningWorker
@@ -167,7 +169,9 @@ def test_a_named_backoff_says_how_long_to_wait(ps: penstock.Penstock, serve: Ser
     assert asked == [1, 2]
 
 
-@pytest.mark.parametrize("wait_s", [None, "soon", float("nan"), -1, ValueError("no idea")], ids=repr)
+@pytest.mark.parametrize(
+    "wait_s", [None, "soon", float("nan"), -1, ValueError("no idea")], ids=repr
+)
 def test_a_backoff_that_makes_no_sense_does_not_lose_the_job(
     ps: penstock.Penstock, serve: Serve, wait_s: Any
 ) -> None:
@@ -245,7 +249,7 @@ def test_a_coroutine_that_runs_too_long_is_cancelled(ps: penstock.Penstock, serv
     @penstock.job(queue="mail", timeout=0.1, attempts=2, backoff="none")
     async def dawdle() -> None:
         try:
-            await never()
+            await asyncio.Event().wait()
         finally:
             ended.append("in good order")
 
@@ -258,17 +262,9 @@ def test_a_coroutine_that_runs_too_long_is_cancelled(ps: penstock.Penstock, serv
     assert job.info().failures == 2
 
 
-async def never() -> None:
-    import asyncio
-
-    await asyncio.Event().wait()
-
-
 def test_a_process_that_runs_too_long_is_ended(
-    ps: penstock.Penstock, serve: Serve, tmp_path: Any
+    ps: penstock.Penstock, serve: Serve, tmp_path: Path
 ) -> None:
-    from tests.worker.job_kinds import deaf_in_process
-
     serve(deaf_in_process)
     began_at = time.monotonic()
     job = deaf_in_process.on(ps).options(timeout=0.2).send(str(tmp_path / "flag"))

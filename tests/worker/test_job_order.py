@@ -95,6 +95,21 @@ def test_a_queue_with_weight_takes_everything_while_the_others_are_empty(
     wait_for(lambda: len(order.came) == 200)
 
 
+def test_a_queue_that_was_empty_for_long_does_not_take_all_turns_afterwards(
+    ps: penstock.Penstock, serve: Serve
+) -> None:
+    order = Order("a", "b", lasts_s=0.004)
+    serve(*order.functions.values(), weights={"a": 1, "b": 1})
+    order.functions["a"].on(ps).send_many([("a",)] * 100)
+    wait_for(lambda: len(order.came) >= 90)
+
+    order.fill(ps, 100)
+
+    wait_for(lambda: order.came.count("b") >= 30)
+    first = order.came.index("b")
+    assert order.came[first : first + 60].count("a") >= 15
+
+
 def test_by_turns_no_queue_waits_for_another(ps: penstock.Penstock, serve: Serve) -> None:
     order = Order("a", "b", lasts_s=0.004)
     order.fill(ps, 100)
@@ -127,7 +142,7 @@ def test_within_a_queue_the_most_urgent_goes_first_and_equals_in_the_order_sent(
     order = Order("mail")
     for priority in ("low", "high", "normal", "critical", 3, "medium"):
         for number in range(10):
-            mail.add("note", {"name": f"{priority} {number}"}, priority=priority)  # type: ignore[arg-type]
+            mail.add("note", {"name": f"{priority} {number}"}, priority=priority)
 
     serve(*order.functions.values())
 

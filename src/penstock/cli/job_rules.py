@@ -1,13 +1,17 @@
-"""`penstock job pause-type|resume-type|limit|share|purge`: what holds for many jobs of a queue."""
+"""`penstock job pause-type|resume-type|limit|share|configure|purge`: what holds for many jobs of a
+queue.
+"""
 
 from __future__ import annotations
+
+from dataclasses import asdict
 
 import click
 
 from penstock.cli.job_queues import named_jobs
 from penstock.cli.options import Target, examples, with_store
-from penstock.cli.render import counted, duration, print_json, say
-from penstock.model.job_rules import MAX_SHARE
+from penstock.cli.render import Cell, counted, duration, print_facts, print_json, say
+from penstock.model.job_rules import MAX_SHARE, JobQueueSettings, JobRules, Limit
 
 
 @click.command("pause-type", epilog=examples("penstock job pause-type mail email"))
@@ -124,6 +128,68 @@ def share(at: Target, queue: str, tenant: str, weight: int) -> None:
         print_json({"queue": queue, "tenant": tenant, "weight": weight})
     else:
         say(f"tenant '{tenant}' of '{queue}' starts {counted(weight, 'job')} in its turn")
+
+
+@click.command(
+    epilog=examples(
+        "penstock job configure mail --max-length 100000 --keep 3600",
+        "penstock job configure mail --default max_length",
+    )
+)
+@click.argument("queue")
+@click.option("--max-length", metavar="N", type=int, help="How many jobs may wait.")
+@click.option("--max-bytes", metavar="N", type=int, help="How many bytes of data may wait.")
+@click.option("--ageing", "ageing_s", metavar="S", type=float, help="More urgent by one every S s.")
+@click.option("--keep", "keep_s", metavar="S", type=float, help="How long finished jobs are kept.")
+@click.option("--keep-dead", "keep_dead_s", metavar="S", type=float, help="The same of dead ones.")
+@click.option("--keep-count", metavar="N", type=int, help="How many finished jobs are kept.")
+@click.option("--keep-bytes", metavar="N", type=int, help="How many bytes of them are kept.")
+@click.option("--history", "history_length", metavar="N", type=int, help="Attempts in the history.")
+@click.option(
+    "--default",
+    "defaults",
+    metavar="SETTING",
+    multiple=True,
+    type=click.Choice(tuple(JobQueueSettings.__annotations__)),
+    help="Back to its default; may be repeated.",
+)
+@with_store
+def configure(
+    at: Target, /, queue: str, defaults: tuple[str, ...], **settings: float | None
+) -> None:
+    """Change settings of a queue, or show them."""
+    given: dict[str, float | None] = {
+        name: value for name, value in settings.items() if value is not None
+    }
+    given |= dict.fromkeys(defaults)
+    with at.connected() as client:
+        jobs = named_jobs(client, queue)
+        if given:
+            jobs.configure(**given)  # type: ignore[arg-type]
+        found = jobs.rules()
+    if at.is_json:
+        print_json({"queue": queue, **asdict(found)})
+        return
+    facts = _facts(found)
+    if facts:
+        print_facts(f"rules of {queue}", facts)
+    else:
+        say(f"'{queue}' has no rules of its own, only the defaults")
+
+
+def _facts(rules: JobRules) -> list[tuple[str, Cell]]:
+    facts: list[tuple[str, Cell]] = [(name, f"{value:,}") for name, value in rules.settings.items()]
+    facts += [(f"limit '{key}'", _words(limit)) for key, limit in rules.limits.items()]
+    facts += [(f"share of '{tenant}'", weight) for tenant, weight in rules.shares.items()]
+    facts += [("paused type", name) for name in rules.paused_types]
+    return facts
+
+
+def _words(limit: Limit) -> str:
+    words = [f"{limit.concurrency:,} at once"] if limit.concurrency else []
+    if limit.rate is not None:
+        words.append(f"{limit.rate:g} every {duration(limit.per_s)}, {limit.burst:g} at once")
+    return "; ".join(words)
 
 
 @click.command(epilog=examples("penstock job purge mail"))

@@ -21,7 +21,7 @@ from penstock.client._sync.transport import Listener, pause
 from penstock.client.retry import Patience
 from penstock.client.wire import ConnectionLost, ReplyError, is_passing, pack, store_error
 from penstock.codec.records import open_notice
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, StoreUnavailable
 from penstock.model.jobs import STATES_BY_CODE, JobInfo
 from penstock.store.commands.job_records import read_jobs
 from penstock.store.script import CLUSTER
@@ -92,6 +92,7 @@ class _Job:
         self.number = id_number
         self.channel = keys.job_channel(id_number)
         self.futures: list[Future[Ending]] = []
+        self.was_absent = False
 
 
 class _Watch:
@@ -107,6 +108,7 @@ class _Watch:
         self._seen: deque[_Job] = deque()
         self._forgotten: deque[str] = deque()
         self._is_closed = False
+        self._patience = Patience(None)
         self._listener: Listener | None = None
         self._called, self._caller = socket.socketpair()
         self._called.setblocking(False)
@@ -122,6 +124,8 @@ class _Watch:
         future: Future[Ending] = Future()
         channel = keys.job_channel(id_number)
         with self._lock:
+            if self._is_closed:
+                raise _closed()
             job = self._jobs.get(channel)
             if job is None:
                 job = self._jobs[channel] = _Job(keys, id_number)
@@ -153,19 +157,22 @@ class _Watch:
             self._caller.send(b"!")
 
     def _run(self) -> None:
-        patience = Patience(None)
         try:
             while not self._is_closed:
                 try:
+                    self._connect()
                     self._listen()
-                    patience = Patience(None)
                 except ConnectionLost:
                     self._disconnect()
                     self._store.router.forget()
-                    pause(patience.next_wait_s() or 0)
+                    pause(self._patience.next_wait_s() or 0)
+            self._fail(_closed())
         except PenstockError as error:
             log.error("waiting for results failed error=%s", error)
             self._fail(error)
+        except BaseException as error:
+            self._fail(error)
+            raise
         finally:
             self._is_closed = True
             self._disconnect()
@@ -174,8 +181,6 @@ class _Watch:
             self._caller.close()
 
     def _listen(self) -> None:
-        if self._listener is None:
-            self._connect()
         assert self._listener is not None
         self._subscribe()
         is_pinged = False
@@ -236,15 +241,18 @@ class _Watch:
             self._unconfirmed += len(channels)
             self._listener.send(pack(self._words[0], *channels))
 
-    def _take(self, message: list[bytes] | ReplyError) -> None:
+    def _take(self, message: list[bytes] | bytes | ReplyError) -> None:
         if isinstance(message, ReplyError):
             if str(message).startswith("MOVED") or is_passing(message):
                 raise ConnectionLost(str(message))
             raise store_error(message, self._store.address)
+        if not isinstance(message, list):
+            return  # a PONG, as it comes when nobody waits for anything
         word, channel = message[0], message[1].decode(errors="replace")
         job = self._jobs.get(channel)
         if word in (b"subscribe", b"ssubscribe"):
             self._unconfirmed -= 1
+            self._patience = Patience(None)
             if job is not None:
                 self._seen.append(job)
         elif word in (b"message", b"smessage") and job is not None:
@@ -266,29 +274,45 @@ class _Watch:
         for keys, jobs in by_queue.items():
             found = self._store.run(read_jobs(keys, [job.number for job in jobs], with_data=False))
             for job, info in zip(jobs, found, strict=True):
-                if info is None:
-                    self._resolve(job, Ending("removed", "", b""))
-                elif info.is_final:
+                if info is not None and info.is_final:
                     self._resolve(job, _ending(info))
+                elif info is None and job.was_absent:
+                    self._resolve(job, Ending("removed", "", b""))
+                elif info is None:
+                    # It may have ended just now and not be kept: then how it ended is on its way,
+                    # and comes before the answer to this.
+                    job.was_absent = True
+                    with self._lock:
+                        self._new.append(job)
+                    self._subscribe()
 
     def _resolve(self, job: _Job, ending: Ending) -> None:
         with self._lock:
             self._jobs.pop(job.channel, None)
             futures, job.futures = job.futures, []
-        if self._listener is not None:
-            self._listener.send(pack(self._words[1], job.channel))
         for future in futures:
             if future.set_running_or_notify_cancel():
                 future.set_result(ending)
+        # Last, as the connection may be lost by now.
+        if self._listener is not None:
+            self._listener.send(pack(self._words[1], job.channel))
 
-    def _fail(self, error: PenstockError) -> None:
+    def _fail(self, error: BaseException) -> None:
         with self._lock:
+            self._is_closed = True
             jobs = list(self._jobs.values())
             self._jobs.clear()
         for job in jobs:
             for future in job.futures:
                 if future.set_running_or_notify_cancel():
                     future.set_exception(error)
+
+
+def _closed() -> StoreUnavailable:
+    return StoreUnavailable(
+        "the client was closed while somebody waited for the end of a job; the job itself goes on, "
+        "so ask for its result with another client"
+    )
 
 
 def _ending(info: JobInfo) -> Ending:

@@ -35,5 +35,6 @@ class Patience:
         self._tries += 1
         if self._tries == 1:
             return 0.0
-        wait_s = random.uniform(0, min(_CAP_S, _BASE_S * 2**self._tries))
+        # After ten tries it is the cap; a power of a thousand would be too large for a float.
+        wait_s = random.uniform(0, min(_CAP_S, _BASE_S * 2 ** min(self._tries, 10)))
         return wait_s if self._limit_s is None else min(wait_s, self._limit_s - waited_s)

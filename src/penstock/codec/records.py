@@ -143,7 +143,8 @@ def open_job(queue: str, number: int, record: bytes, facts: bytes, progress: byt
     """A job from what is stored about it; `record` may be without its data, or empty if there are
     facts.
     """
-    _check_layout(record or facts)
+    for stored in filter(None, (record, facts)):
+        _check_layout(stored)
     data = b""
     if record:
         data_at = _RECORD_SIZE + int.from_bytes(record[13:15])

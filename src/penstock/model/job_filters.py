@@ -43,6 +43,15 @@ def make_filter(state: str, which: FilterSettings) -> JobFilter:
     return JobFilter(check_state(state), **which)
 
 
+def check_one(which: FilterSettings) -> None:
+    """Refuse what nobody counts: jobs by several things together."""
+    given = [name for name, value in which.items() if value]
+    if len(given) > 1:
+        raise InvalidArgument(
+            f"jobs are counted by type, tenant or tag, one at a time, not by {' and '.join(given)}"
+        )
+
+
 def listing_of(chosen: JobFilter) -> str:
     """The list in the store that has all that is meant, and as little else as possible."""
     code = STATE_CODES[chosen.state]

@@ -19,6 +19,8 @@ MAX_SECONDS = 366 * 24 * 3600.0
 MAX_TAGS = 10
 MAX_WORDS = 64
 _MAX_UNIQUE_BYTES = 255
+_MAX_BACKOFF_BYTES = 255
+_MAX_TIMEOUT_MS = 2**32 - 1
 _PRIORITY_LIMIT = 2**31
 
 UniqueFor = Literal["queued", "done"] | float
@@ -82,15 +84,14 @@ def make_options(type: str, given: JobSettings) -> JobOptions:
         if "delay" in given or "run_at" in given:
             raise InvalidArgument("debounce is a delay of its own; leave out delay and run_at")
         delay_ms = max(1, _milliseconds("debounce", given["debounce"]))
-    search = given.get("search", False)
     return JobOptions(
         type=check_name("job type", type),
         priority=check_priority(given.get("priority", 0)),
         delay_ms=delay_ms,
         run_at_ms=_instant(given),
         attempts=_attempts(given.get("attempts", 1)),
-        backoff=encode_backoff(parse_backoff(given["backoff"])) if "backoff" in given else "",
-        timeout_ms=_milliseconds("timeout", given.get("timeout") or 0),
+        backoff=_backoff(given["backoff"]) if "backoff" in given else "",
+        timeout_ms=_timeout(given.get("timeout") or 0),
         expires_ms=_milliseconds("expires", given.get("expires") or 0),
         tenant=_optional_name("tenant", given.get("tenant", "")),
         key=_optional_name("limit key", given.get("key", "")),
@@ -100,7 +101,7 @@ def make_options(type: str, given: JobSettings) -> JobOptions:
         window_ms=window_ms,
         is_kept=bool(given.get("keep", True)),
         is_at_most_once=bool(given.get("at_most_once", False)),
-        search=search if isinstance(search, bool) else tuple(search),
+        search=_search(given.get("search", False)),
         id=given.get("id", ""),
         wait_s=_milliseconds("wait", given.get("wait", 0)) / 1000,
     )
@@ -179,6 +180,36 @@ def _attempts(attempts: int) -> int:
     if type(attempts) is not int or not 1 <= attempts <= 65_000:
         raise InvalidArgument(f"attempts is {attempts!r}; give a whole number from 1 to 65000")
     return attempts
+
+
+def _backoff(given: str | float | timedelta | Backoff | None) -> str:
+    encoded = encode_backoff(parse_backoff(given))
+    if len(encoded.encode()) > _MAX_BACKOFF_BYTES:
+        raise InvalidArgument(
+            f"the name of backoff {encoded[:20]!r}... is too long; give it one of up to "
+            f"{_MAX_BACKOFF_BYTES - len('named:')} bytes"
+        )
+    return encoded
+
+
+def _timeout(given: Seconds) -> int:
+    timeout_ms = _milliseconds("timeout", given)
+    if timeout_ms > _MAX_TIMEOUT_MS:
+        raise InvalidArgument(
+            f"timeout is {given!r}; a job may run for {_MAX_TIMEOUT_MS // 86_400_000} days at most"
+        )
+    return timeout_ms
+
+
+def _search(search: object) -> tuple[str, ...] | bool:
+    if isinstance(search, bool):
+        return search
+    if not isinstance(search, tuple | list) or not all(isinstance(path, str) for path in search):
+        raise InvalidArgument(
+            f"search is {search!r}; give True, or a list of paths into the data, as in "
+            "['customer.name']"
+        )
+    return tuple(search)
 
 
 def _optional_name(what: str, name: str) -> str:

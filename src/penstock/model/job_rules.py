@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TypedDict
 
 from penstock.errors import InvalidArgument
@@ -27,6 +28,49 @@ class JobQueueSettings(TypedDict, total=False):
 
 _COUNTS = {"max_length": 1, "max_bytes": 1, "keep_count": 0, "keep_bytes": 0, "history_length": 1}
 _TIMES = {"ageing_s": "ageing_ms", "keep_s": "keep_ms", "keep_dead_s": "keep_dead_ms"}
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How many jobs may run at once, and start in a time."""
+
+    concurrency: int | None
+    rate: float | None
+    per_s: float
+    burst: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobRules:
+    """What holds for many jobs of a queue."""
+
+    settings: JobQueueSettings
+    """those that were set; all others have their defaults"""
+    limits: dict[str, Limit]
+    """by key; '' is the whole queue, '*' every key without a limit of its own"""
+    shares: dict[str, int]
+    """tenant -> jobs in its turn"""
+    paused_types: list[str]
+
+
+def open_settings(stored: dict[str, str]) -> JobQueueSettings:
+    """Settings as people give them, from how the store has them."""
+    found: dict[str, int | float] = {}
+    units = {stored_name: name for name, stored_name in _TIMES.items()}
+    for name, value in stored.items():
+        found[units.get(name, name)] = int(value) / 1000 if name in units else int(value)
+    return found  # type: ignore[return-value]
+
+
+def open_limit(stored: str) -> Limit:
+    slots, rate, per_ms, burst = stored.split()
+    has_rate = float(rate) > 0
+    return Limit(
+        int(slots) or None,
+        float(rate) if has_rate else None,
+        int(per_ms) / 1000,
+        float(burst) if has_rate else None,
+    )
 
 
 def check_job_settings(given: JobQueueSettings) -> dict[str, int | None]:

@@ -241,6 +241,12 @@ class JobClaim:
     """schedules that are due"""
 
 
+def check_event_kind(kind: str) -> None:
+    if kind not in JOB_EVENT_KINDS:
+        known = ", ".join(JOB_EVENT_KINDS)
+        raise InvalidArgument(f"there is no event {kind!r} of jobs; there are {known}")
+
+
 def check_state(state: str) -> JobState:
     """Return the state, or refuse a word that is none."""
     if state not in JOB_STATES:

@@ -26,6 +26,9 @@ Misfire = Literal["skip", "once", "all"]
 MISFIRE_GRACE_MS = 60_000
 """How late a slot may be and still count as on time."""
 
+MAX_SCHEDULES = 1000
+"""How many schedules one queue may have, so that they can be listed at once."""
+
 VERSION = 1
 """Of the stored form; a reader refuses a higher one."""
 

@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from penstock.model.jobs import MOVES, STATE_CODES
+from penstock.store.linking import link
 
 _INCLUDE = re.compile(r"^-- include (.+)\n", re.MULTILINE)
 _PARAMETER = re.compile(r"^-- (KEYS|ARGV)\[(\d+)\] (\w+)(\.\.\.)? +(\w+)", re.MULTILINE)
@@ -57,13 +58,12 @@ class Script:
         return _REPLY.findall(self.source)
 
     def text(self, dialect: Dialect = STANDALONE) -> str:
-        """What is sent to the server: the file, with its fragments put in."""
-
-        def fragments(match: re.Match[str]) -> str:
-            names = (getattr(dialect, name, name) for name in match[1].split())
-            return "".join(_fragment(name) for name in names)
-
-        return _INCLUDE.sub(fragments, self.source)
+        """What is sent to the server: the file, with what it uses of its fragments."""
+        included = _INCLUDE.search(self.source)
+        if included is None:
+            return self.source
+        names = (getattr(dialect, name, name) for name in included[1].split())
+        return link("".join(_fragment(name) for name in names), self.source[included.end() :])
 
     def digest(self, dialect: Dialect = STANDALONE) -> str:
         """What EVALSHA calls it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.functions import JobFunction
@@ -50,11 +50,17 @@ def find_functions(items: Iterable[Runnable]) -> Handlers:
 def _find(items: Iterable[Runnable]) -> Handlers:
     values: list[Any] = []
     for item in items:
-        values += vars(item).values() if isinstance(item, ModuleType) else [item]
+        values += _in_module(item) if isinstance(item, ModuleType) else [item]
     # A worker finds functions in a module, so they are put into one.
     together = ModuleType("run_all")
     vars(together).update({str(index): value for index, value in enumerate(values)})
     return find_handlers(together)
+
+
+def _in_module(module: ModuleType) -> list[Any]:
+    # Only these, as test modules also hold mocks, which have every mark that one looks for.
+    kinds = (JobFunction, FunctionType)
+    return [value for value in vars(module).values() if isinstance(value, kinds)]
 
 
 def _name(item: object) -> str:

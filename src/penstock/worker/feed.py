@@ -61,6 +61,9 @@ class Crew(Protocol):
     def owed(self, feed: Feed) -> int:
         """How many free slots are for queues that have waited longer for their turn."""
 
+    def work_found(self, feed: Feed) -> None:
+        """There are tasks again in a queue that was empty."""
+
 
 class Feed:
     """Has one request under way at a time: finish what is finished, and start the next, in one
@@ -88,6 +91,8 @@ class Feed:
         self.is_paused = session.heartbeat.is_paused
         """the worker is to start nothing for now"""
         self.started = 0
+        """how many tasks, in the account of whose turn it is"""
+        self._was_empty = True
         self.held: dict[int, Context] = {}
         self.finished = self.failed = self.refused = 0
         self._store = store
@@ -313,6 +318,8 @@ class Feed:
             self.lease.lose()
             self._crew.changed()
         contexts = self._contexts(claim)
+        if contexts and self._was_empty:
+            self._crew.work_found(self)
         self.started += len(contexts)
         self.held.update((context.token, context) for context in contexts)
         for message in self._cancelled:
@@ -325,7 +332,7 @@ class Feed:
         if self.executor.waiting or self._outcomes:
             self._crew.tasks_wait()
         if limit:
-            self._is_waiting = len(contexts) < limit
+            self._is_waiting = self._was_empty = len(contexts) < limit
             self._is_apart = claim.word == "apart"
             if not self._is_waiting and self.room() > self.executor.slots // 2:
                 # There was as much as was asked for, so there may be more, and room for it already.

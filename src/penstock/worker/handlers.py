@@ -114,10 +114,15 @@ def load_handlers(module: str) -> Handlers:
 def find_handlers(module: ModuleType) -> Handlers:
     """What a module has for workers."""
     values = [value for value in vars(module).values() if callable(value)]
-    marked = [v for v in values if hasattr(v, _MARK) or isinstance(v, JobFunction)]
+    # Some objects have any attribute that they are asked for, so it must also look like ours.
+    marked = [
+        value
+        for value in values
+        if isinstance(value, JobFunction) or isinstance(getattr(value, _MARK, None), tuple)
+    ]
     found = collect_handlers(marked, f"module {module.__name__!r}")
     named = ((getattr(value, _BACKOFF, None), value) for value in values)
-    return found._replace(backoffs={name: value for name, value in named if name is not None})
+    return found._replace(backoffs={n: value for n, value in named if isinstance(n, str)})
 
 
 def as_handlers(

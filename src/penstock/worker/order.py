@@ -33,6 +33,12 @@ class QueueOrder:
         # By turns, each gets a slot.
         return sum(other.executor is feed.executor and other.room() > 0 for other in others)
 
+    def work_found(self, feed: Feed, feeds: Sequence[Feed]) -> None:
+        """A queue that was empty does not get what was started meanwhile on top of its share."""
+        shares = [self._share(other) for other in feeds if other is not feed and other.wants_work]
+        if self._weights and shares:
+            feed.started = max(feed.started, int(min(shares) * self._weight(feed)))
+
     def _goes_first(self, other: Feed, feed: Feed) -> bool:
         if self._strict:
             return self._places[other.queue] < self._places[feed.queue]
@@ -41,7 +47,10 @@ class QueueOrder:
         return other.claimed_at < feed.claimed_at
 
     def _share(self, feed: Feed) -> float:
-        return feed.started / self._weights.get(feed.queue, 1)
+        return feed.started / self._weight(feed)
+
+    def _weight(self, feed: Feed) -> int:
+        return self._weights.get(feed.queue, 1)
 
 
 def _check(queues: Sequence[str], strict: bool, weights: Mapping[str, int]) -> None:

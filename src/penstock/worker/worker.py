@@ -288,6 +288,9 @@ class Worker:
     def owed(self, feed: Feed) -> int:
         return self._order.owed(feed, self._feeds)
 
+    def work_found(self, feed: Feed) -> None:
+        self._order.work_found(feed, self._feeds)
+
     def _pause(self, is_paused: bool) -> None:
         log.info("worker %s id=%s", "paused" if is_paused else "resumed", self.id)
         for feed in self._feeds:

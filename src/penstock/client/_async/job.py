@@ -10,6 +10,7 @@ from penstock.codec.records import open_error
 from penstock.codec.values import open_result
 from penstock.errors import (
     IllegalMove,
+    InvalidArgument,
     JobCancelled,
     JobFailed,
     JobNotFound,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 _LOOKED_AT = 10_000
+_MAX_LINES = 1000
 
 
 class AsyncJob(Generic[R]):
@@ -138,7 +140,9 @@ class AsyncJob(Generic[R]):
         return "ready"
 
     async def remove(self) -> None:
-        """Remove it and everything recorded about it. A running job is cancelled first."""
+        """Remove it and everything recorded about it. Raises IllegalMove while it runs; cancel it
+        first.
+        """
         words = await self._client.store.run_once(
             lambda operation: job_records.remove_jobs(self._keys, operation, [self._number])
         )
@@ -162,6 +166,11 @@ class AsyncJob(Generic[R]):
 
     async def log(self, offset: int = 0, limit: int = 1000) -> list[tuple[float, str]]:
         """Lines of its log with their times; from the newest if `offset` is negative."""
+        if type(offset) is not int or type(limit) is not int or not 1 <= limit <= _MAX_LINES:
+            raise InvalidArgument(
+                f"offset is {offset!r} and limit is {limit!r}; give 1 to {_MAX_LINES} lines, from "
+                "a whole number on"
+            )
         command = job_records.read_log(self._keys, self._number, offset, limit)
         return (await self._client.store.run(command))[1]
 

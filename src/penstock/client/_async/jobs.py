@@ -16,7 +16,14 @@ from penstock.codec.ids import id_number
 from penstock.codec.records import open_event, pack_head
 from penstock.codec.values import pack_data, split_words, words_of
 from penstock.errors import InvalidArgument, JobNotFound, QueueFull, QueueNotFound
-from penstock.model.job_filters import JobFilter, check_page, listing_of, make_filter, matches
+from penstock.model.job_filters import (
+    JobFilter,
+    check_one,
+    check_page,
+    listing_of,
+    make_filter,
+    matches,
+)
 from penstock.model.job_options import MAX_WORDS, JobOptions, JobSettings, Seconds, make_options
 from penstock.model.job_rules import (
     JobQueueSettings,
@@ -30,6 +37,7 @@ from penstock.model.jobs import (
     WAITING_STATES,
     JobEvent,
     JobPage,
+    check_event_kind,
     check_state,
 )
 from penstock.model.names import check_name
@@ -42,6 +50,7 @@ if TYPE_CHECKING:
 
     from penstock.client._async.client import AsyncPenstock
     from penstock.model.job_filters import FilterSettings
+    from penstock.model.job_rules import JobRules
     from penstock.model.jobs import EndedAttempt, JobEventKind, JobInfo, JobState
     from penstock.store.command import Command
 
@@ -173,6 +182,7 @@ class AsyncJobs:
 
     async def counts(self, **which: Unpack[FilterSettings]) -> dict[JobState, int]:
         """How many jobs there are in each state, perhaps only of one type, tenant or tag."""
+        check_one(which)
         listings = [listing_of(make_filter(state, which)) for state in JOB_STATES]
         numbers = await self._store.run(job_records.count_jobs(self._keys, listings))
         return dict(zip(JOB_STATES, numbers, strict=True))
@@ -272,6 +282,10 @@ class AsyncJobs:
         check_share(weight)
         await self._rule(job_rules.set_share, check_name("tenant", tenant), weight)
 
+    async def rules(self) -> JobRules:
+        """What holds for many jobs of the queue: settings, limits, shares, paused types."""
+        return await self._store.run(job_rules.read_rules(self._keys))
+
     async def pause(self) -> None:
         """Hand out nothing more. What runs goes on, and jobs can still be added."""
         await self._client.queue(self.name).pause()
@@ -320,6 +334,8 @@ class AsyncJobs:
         Live only: what happens while nobody listens is missed; `history` has every attempt. Ends
         when nothing comes for `timeout_s`.
         """
+        for kind in kinds:
+            check_event_kind(kind)
         subscription = AsyncSubscription(self._store, self._keys.meta, [self._keys.events])
         try:
             await subscription.receive()

@@ -18,7 +18,14 @@ from penstock.codec.ids import id_number
 from penstock.codec.records import open_event, pack_head
 from penstock.codec.values import pack_data, split_words, words_of
 from penstock.errors import InvalidArgument, JobNotFound, QueueFull, QueueNotFound
-from penstock.model.job_filters import JobFilter, check_page, listing_of, make_filter, matches
+from penstock.model.job_filters import (
+    JobFilter,
+    check_one,
+    check_page,
+    listing_of,
+    make_filter,
+    matches,
+)
 from penstock.model.job_options import MAX_WORDS, JobOptions, JobSettings, Seconds, make_options
 from penstock.model.job_rules import (
     JobQueueSettings,
@@ -32,6 +39,7 @@ from penstock.model.jobs import (
     WAITING_STATES,
     JobEvent,
     JobPage,
+    check_event_kind,
     check_state,
 )
 from penstock.model.names import check_name
@@ -44,6 +52,7 @@ if TYPE_CHECKING:
 
     from penstock.client._sync.client import Penstock
     from penstock.model.job_filters import FilterSettings
+    from penstock.model.job_rules import JobRules
     from penstock.model.jobs import EndedAttempt, JobEventKind, JobInfo, JobState
     from penstock.store.command import Command
 
@@ -173,6 +182,7 @@ class Jobs:
 
     def counts(self, **which: Unpack[FilterSettings]) -> dict[JobState, int]:
         """How many jobs there are in each state, perhaps only of one type, tenant or tag."""
+        check_one(which)
         listings = [listing_of(make_filter(state, which)) for state in JOB_STATES]
         numbers = self._store.run(job_records.count_jobs(self._keys, listings))
         return dict(zip(JOB_STATES, numbers, strict=True))
@@ -272,6 +282,10 @@ class Jobs:
         check_share(weight)
         self._rule(job_rules.set_share, check_name("tenant", tenant), weight)
 
+    def rules(self) -> JobRules:
+        """What holds for many jobs of the queue: settings, limits, shares, paused types."""
+        return self._store.run(job_rules.read_rules(self._keys))
+
     def pause(self) -> None:
         """Hand out nothing more. What runs goes on, and jobs can still be added."""
         self._client.queue(self.name).pause()
@@ -320,6 +334,8 @@ class Jobs:
         Live only: what happens while nobody listens is missed; `history` has every attempt. Ends
         when nothing comes for `timeout_s`.
         """
+        for kind in kinds:
+            check_event_kind(kind)
         subscription = Subscription(self._store, self._keys.meta, [self._keys.events])
         try:
             subscription.receive()

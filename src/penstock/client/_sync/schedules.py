@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock.codec.values import pack_data
-from penstock.errors import ScheduleNotFound
+from penstock.errors import InvalidArgument, ScheduleNotFound
 from penstock.model.job_options import JobSettings, make_options
 from penstock.model.queues import check_payload
 from penstock.model.schedules import (
@@ -66,6 +66,7 @@ class Schedules:
         `misfire` says what happens to times at which no worker was there: `skip` them, run `once`
         for all of them, or run `all`. The other options are those of a job.
         """
+        _check_options(options)
         make_options(type, options)  # refuses what is wrong before anything is written
         packed = pack_data("the data of the job", data)
         check_payload("data of a job", packed, self._client.settings.max_payload)
@@ -135,6 +136,13 @@ class Schedules:
         return ScheduleNotFound(
             f"queue {self.queue!r} has no schedule {name!r}; `penstock schedule list` shows all"
         )
+
+
+def _check_options(options: JobSettings) -> None:
+    if "id" in options:
+        raise InvalidArgument("every job of a schedule has an id of its own; leave out id")
+    if "run_at" in options:
+        raise InvalidArgument("a schedule says when its jobs run; leave out run_at")
 
 
 def _state(stored: job_rules.StoredSchedule) -> ScheduleState:

@@ -37,6 +37,7 @@ def read_history(keys: QueueKeys, after: str, limit: int) -> Command[list[EndedA
 
     def decode(reply: list[Any]) -> list[EndedAttempt]:
         if reply[0] != b"ok":
+            check_jobs(keys, READ_HISTORY, reply)
             raise unexpected(READ_HISTORY, reply)
         return [
             open_ended_attempt(place.decode(), fields)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from penstock.errors import QueueFull
+from penstock.model.job_rules import JobRules, open_limit, open_settings
+from penstock.model.schedules import MAX_SCHEDULES
 from penstock.store.command import Argument, Command, Operation, unexpected
 from penstock.store.commands.jobs import check_jobs, group_arguments
 from penstock.store.script import Script, load
@@ -17,10 +20,13 @@ if TYPE_CHECKING:
 PAUSE_TYPE = load("jobs/pause_type")
 SET_LIMIT = load("jobs/set_limit")
 SET_SHARE = load("jobs/set_share")
+READ_RULES = load("jobs/read_rules")
 PUT_SCHEDULE = load("jobs/put_schedule")
 REMOVE_SCHEDULE = load("jobs/remove_schedule")
 LIST_SCHEDULES = load("jobs/list_schedules")
 FIRE_SCHEDULE = load("jobs/fire_schedule")
+
+_MAX_RULES = 10_000
 
 
 def pause_type(
@@ -49,6 +55,29 @@ def set_share(keys: QueueKeys, operation: Operation, tenant: str, share: int) ->
     return _rule(SET_SHARE, keys, operation, tenant, share)
 
 
+def read_rules(keys: QueueKeys) -> Command[JobRules]:
+    """Settings, limits, shares and paused types."""
+
+    def decode(reply: list[Any]) -> JobRules:
+        if reply[0] != b"ok":
+            check_jobs(keys, READ_RULES, reply)
+            raise unexpected(READ_RULES, reply)
+        settings, limits, shares = (_named(pairs) for pairs in reply[1:4])
+        return JobRules(
+            open_settings(settings),
+            {key: open_limit(value) for key, value in sorted(limits.items())},
+            {tenant: int(share) for tenant, share in sorted(shares.items())},
+            sorted(name.decode() for name in reply[4]),
+        )
+
+    return Command(READ_RULES, (keys.meta,), (_MAX_RULES,), decode)
+
+
+def _named(pairs: list[bytes]) -> dict[str, str]:
+    values = [part.decode() for part in pairs]
+    return dict(zip(values[::2], values[1::2], strict=True))
+
+
 class StoredSchedule(NamedTuple):
     """A schedule as it is kept."""
 
@@ -66,20 +95,26 @@ def put_schedule(
     slot_ms: int | None,
     incarnation: str = "",
 ) -> Command[bool]:
-    """Store a schedule; True if there was none of this name. Raises WrongKind, QueueAbsent,
-    QueueTaken.
+    """Store a schedule; True if there was none of this name. Raises QueueFull, WrongKind,
+    QueueAbsent, QueueTaken.
     """
 
     def decode(reply: list[Any]) -> bool:
         if reply[0] == b"ok":
             return bool(reply[1])
+        if reply[0] == b"too_many":
+            raise QueueFull(
+                f"queue {keys.queue!r} has {reply[1]} schedules, which is as many as it may have; "
+                "remove one, or choose another queue"
+            )
         check_jobs(keys, PUT_SCHEDULE, reply)
         raise unexpected(PUT_SCHEDULE, reply)
 
+    slot = "" if slot_ms is None else slot_ms
     return Command(
         PUT_SCHEDULE,
         (keys.memory(operation.lane), keys.meta),
-        (operation.number, incarnation, name, definition, "" if slot_ms is None else slot_ms),
+        (operation.number, incarnation, name, definition, slot, MAX_SCHEDULES),
         decode,
     )
 

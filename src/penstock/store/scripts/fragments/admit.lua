@@ -141,11 +141,12 @@ function jobs.check_admission(keys, sending, now)
   for _, group in ipairs(sending.groups) do
     local head, first, last = group.head, turn + 1, turn + #group.jobs
     local is_due = jobs.due_of(group, now) <= now
-    for number = first, last + jobs.PAGE - 1, jobs.PAGE do
-      jobs.check_lists(keys, head, is_due and jobs.READY or jobs.SCHEDULED, math.min(number, last), 0)
-      jobs.check_words(keys, head, math.min(number, last), 0)
+    if #group.jobs > 0 then
+      for number = first, last + jobs.PAGE - 1, jobs.PAGE do
+        jobs.check_lists(keys, head, is_due and jobs.READY or jobs.SCHEDULED, math.min(number, last), 0)
+      end
+      if is_due then jobs.check_line(keys, head.line) end
     end
-    if is_due and #group.jobs > 0 then jobs.check_line(keys, head.line) end
     turn = last
   end
   for _, found in ipairs(sending.existing) do
@@ -153,9 +154,8 @@ function jobs.check_admission(keys, sending, now)
     local text = head and jobs.has(head.flags, jobs.UNIQUE_SCHEDULED) and redis.call('HGET', keys.facts, found[2])
     local facts = text and jobs.open_facts(text)
     if facts then
-      jobs.check_removals(keys, {facts})
+      jobs.check_moves(keys, {facts})
       jobs.check_lists(keys, head, jobs.SCHEDULED, facts.number, 0)
-      jobs.check_words(keys, head, facts.number, 0)
     end
   end
 end

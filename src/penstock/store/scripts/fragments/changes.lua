@@ -24,49 +24,37 @@ function jobs.size_of(page)
   return size
 end
 
--- The directory is written to only if the page comes, or goes with the `leaving` jobs that leave it at most.
-function jobs.check_page(keys, listing, page, leaving)
-  if jobs.size_of(keys['page:'] .. whole(page) .. ':' .. listing) <= leaving then
-    redis.call('ZCARD', keys['pages:'] .. listing)
-  end
-end
-
--- The lists of a state that a job with this number is on, or will be on.
+-- The lists of a state, and of words, that a job with this number is on or will be on. A directory is written to only if
+-- the page comes, or goes with the `leaving` jobs that leave it at most.
 function jobs.check_lists(keys, head, state, number, leaving)
   if state == jobs.RUNNING then return end
   local page = math.floor(number / jobs.PAGE)
-  local checked = jobs.checked[head]
-  if not checked then
-    checked = {}
-    jobs.checked[head] = checked
+  local states = jobs.checked[head]
+  if not states then
+    states = {}
+    jobs.checked[head] = states
   end
-  if checked[state] == page then return end
-  checked[state] = page
-  for _, dimension in ipairs(head.dimensions) do jobs.check_page(keys, state .. dimension, page, leaving) end
-end
-
-function jobs.check_words(keys, head, number, leaving)
-  for _, word in ipairs(head.words) do
-    jobs.check_page(keys, '*W:' .. word, math.floor(number / jobs.PAGE), leaving)
-  end
-end
-
--- The lists of the states that jobs are in and may go to; false stands for a job that does not exist.
-function jobs.check_moves(keys, all, ...)
-  local states = {...}
-  for _, facts in ipairs(all) do
-    if facts then
-      jobs.check_lists(keys, facts.head, facts.state, facts.number, #all)
-      for index = 1, #states do jobs.check_lists(keys, facts.head, states[index], facts.number, 0) end
+  local checked = states[state]
+  if checked and checked.page == page and checked.leaving >= leaving then return end
+  states[state] = {page = page, leaving = leaving}
+  local dimensions, words = head.dimensions, head.words
+  for index = 1, #dimensions + #words do
+    local listing = dimensions[index] and state .. dimensions[index] or '*W:' .. words[index - #dimensions]
+    if jobs.size_of(keys['page:'] .. whole(page) .. ':' .. listing) <= leaving then
+      redis.call('ZCARD', keys['pages:'] .. listing)
     end
   end
 end
 
--- The lists of jobs that will be forgotten.
-function jobs.check_removals(keys, all)
-  jobs.check_moves(keys, all)
+-- The lists of the state that jobs are in and of the one that they may go to, if any, and the lines that they may join;
+-- false stands for a job that does not exist.
+function jobs.check_moves(keys, all, state)
   for _, facts in ipairs(all) do
-    if facts then jobs.check_words(keys, facts.head, facts.number, #all) end
+    if facts then
+      jobs.check_lists(keys, facts.head, facts.state, facts.number, #all)
+      if state then jobs.check_lists(keys, facts.head, state, facts.number, 0) end
+      if state == jobs.READY then jobs.check_line(keys, facts.head.line) end
+    end
   end
 end
 

@@ -8,11 +8,13 @@ jobs.SUSPECT_FROM = 2
 jobs.PROMOTED_AT_ONCE = 100
 
 function jobs.promote_jobs(keys, changes, ids, now)
-  local texts = get_fields(keys.facts, ids)
+  local all = get_fields(keys.facts, ids)
+  for index, text in ipairs(all) do all[index] = text and jobs.open_facts(text) end
+  jobs.check_moves(keys, all, jobs.READY)
   call_in_chunks('ZREM', keys.due, ids)
   local turn, items = jobs.next_turns(keys, #ids), {}
   for index, id in ipairs(ids) do
-    local facts = texts[index] and jobs.open_facts(texts[index])
+    local facts = all[index]
     if facts and facts.state == jobs.SCHEDULED then
       facts.turn = turn + index
       facts.since = math.min(facts.since, now)
@@ -27,10 +29,13 @@ function jobs.promote_jobs(keys, changes, ids, now)
   return #items
 end
 
-function jobs.promote_due(keys, changes, now)
+function jobs.promote_due(keys, changes, claim, now)
   if not keys.is_used.due then return 0 end
   local ids = redis.call('ZRANGEBYSCORE', keys.due, '-inf', whole(now), 'LIMIT', 0, jobs.PROMOTED_AT_ONCE)
-  return #ids > 0 and jobs.promote_jobs(keys, changes, ids, now) or 0
+  if #ids == 0 then return 0 end
+  local promoted = jobs.attempt(claim, jobs.promote_jobs, keys, changes, ids, now)
+  claim.is_begun = true
+  return promoted or 0
 end
 
 function jobs.handles(types, type)
@@ -70,8 +75,8 @@ function jobs.most_urgent(keys, ageing_ms, now)
   return best, best_weight
 end
 
--- A source of entries: a line whose turn it is, or the strays of a type. `take` pops some, `settle` says how many of
--- them were handed out and brings back the rest.
+-- A source of entries: a line whose turn it is, or the strays of a type. `look` says what comes next; `settle` takes it
+-- away but for the rest, and says how many were handed out.
 function jobs.line_source(keys, priority)
   local ring = keys['ring:'] .. priority
   local first_two = redis.call('LRANGE', ring, 0, 1)
@@ -87,8 +92,9 @@ function jobs.line_source(keys, priority)
       local facts = jobs.facts_of_entry(keys, redis.call('LINDEX', key, 0))
       return facts and facts.turn or 0
     end,
-    take = function(wanted) return redis.call('LPOP', key, math.min(wanted, credit, jobs.JOBS_AT_ONCE)) or {} end,
-    settle = function(taken, rest)
+    look = function(wanted) return redis.call('LRANGE', key, 0, math.min(wanted, credit, jobs.JOBS_AT_ONCE) - 1) end,
+    settle = function(seen, taken, rest)
+      redis.call('LTRIM', key, seen, -1)
       call_in_chunks('LPUSH', key, rest)
       if redis.call('EXISTS', key) == 0 then
         redis.call('LPOP', ring)
@@ -119,8 +125,8 @@ function jobs.stray_source(keys, types, is_paused, ageing_ms, now)
         best = {
           weight = weight,
           turn = turn,
-          take = function() return {entry} end,
-          settle = function(_, rest)
+          look = function() return {entry} end,
+          settle = function(_, _, rest)
             if #rest == 0 then redis.call('ZREM', key, member) end
             if redis.call('EXISTS', key) == 0 then redis.call('SREM', keys.strays, type) end
           end,
@@ -145,7 +151,8 @@ end
 
 -- Takes up to `wanted` jobs out of their lines. Returns a list of {id, facts, record}, whether more may be there, and
 -- the types of those put aside for others.
-function jobs.choose_jobs(keys, changes, worker, wanted, ageing_ms, now)
+function jobs.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
+  local worker = claim.worker
   local taken, bytes, examined, is_over = {}, 0, 0, false
   local types = redis.call('HGET', keys.types, worker) or ''
   local has_paused, has_limits, has_strays = keys.is_used.paused_types, keys.is_used.limits, keys.is_used.strays
@@ -185,28 +192,50 @@ function jobs.choose_jobs(keys, changes, worker, wanted, ageing_ms, now)
     return true
   end
 
-  while #taken < wanted and bytes < jobs.JOB_BYTES and examined < jobs.EXAMINED_AT_ONCE and not is_over do
+  -- What comes next, and all that may happen to it, is looked at before it is touched.
+  local function look()
     local source, at_once = jobs.next_source(keys, types, is_paused, has_strays, ageing_ms, now)
-    if not source then return taken, false, strayed end
-    local entries = source.take(math.min(at_once, wanted - #taken))
-    local before, ids, turns, rest = #taken, {}, {}, {}
+    if not source then return {} end
+    local entries = source.look(math.min(at_once, wanted - #taken))
+    local ids, turns, all = {}, {}, {}
     for index = 1, #entries do ids[index], turns[index] = jobs.open_entry(entries[index]) end
     local texts, records = get_fields(keys.facts, ids), get_fields(keys.jobs, ids)
     for index = 1, #entries do
-      local facts, turn = nil, turns[index]
+      local facts, turn = false, turns[index]
       if texts[index] then
         facts = jobs.open_facts(texts[index])
-        if facts.state ~= jobs.READY or facts.turn ~= (turn or facts.number) then facts = nil end
+        if facts.state ~= jobs.READY or facts.turn ~= (turn or facts.number) then facts = false end
       elseif records[index] and not turn then
         facts = jobs.facts_of_record(records[index])
       end
+      if facts then
+        local head = facts.head
+        jobs.check_lists(keys, head, jobs.READY, facts.number, wanted)
+        if head.expires_ms > 0 then jobs.check_lists(keys, head, jobs.DEAD, facts.number, 0) end
+        if is_paused(head.type) or not jobs.handles(types, head.type) then redis.call('ZCARD', keys['stray:'] .. head.type) end
+        if has_limits and head.key ~= '' then redis.call('ZCARD', keys['parked:'] .. head.key) end
+      end
+      all[index] = facts
+    end
+    return {source, entries, ids, all, records}
+  end
+
+  while #taken < wanted and bytes < jobs.JOB_BYTES and examined < jobs.EXAMINED_AT_ONCE and not is_over do
+    local found = jobs.attempt(claim, look)
+    if not found then return taken, true, strayed end
+    local source, entries, ids, all, records = unpack(found, 1, 5)
+    if not source then return taken, false, strayed end
+    if not claim.is_begun then redis.call('DEL', claim.memory) end
+    claim.is_begun = true
+    local before, rest = #taken, {}
+    for index, facts in ipairs(all) do
       local is_left = is_over or bytes >= jobs.JOB_BYTES
       if facts and (is_left or not examine(ids[index], facts, records[index])) then
         table.insert(rest, 1, entries[index])
       end
     end
     examined = examined + math.max(1, #entries)
-    source.settle(#taken - before, rest)
+    source.settle(#entries, #taken - before, rest)
   end
   return taken, true, strayed
 end

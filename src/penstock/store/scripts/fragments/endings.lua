@@ -78,17 +78,17 @@ end
 -- nothing ever stalls.
 jobs.KEEP_MS, jobs.KEEP_DEAD_MS, jobs.KEEP_COUNT, jobs.KEEP_BYTES = 86400000, 2592000000, 100000, 268435456
 
--- Which jobs are to go: {where they are kept, id, facts or false} of each, in that order.
+-- Which jobs are to go: where each is kept, its id, and its facts or false.
 function jobs.outdated_jobs(keys, changes, now, limit)
   local settings = rawget(keys, 'settings') or jobs.read_settings(keys)
   local keep_count, keep_bytes = tonumber(settings.keep_count or jobs.KEEP_COUNT), tonumber(settings.keep_bytes or jobs.KEEP_BYTES)
   local bytes = tonumber(settings.kept_bytes or '0') + (changes.meta.kept_bytes or 0)
-  local outdated = {}
+  local places, ids, all = {}, {}, {}
   for _, kept in ipairs({
       {keys.finished, tonumber(settings.keep_ms or jobs.KEEP_MS)}, {keys.buried, tonumber(settings.keep_dead_ms or jobs.KEEP_DEAD_MS)}}) do
     local key, oldest = kept[1], now - kept[2]
     local surplus = redis.call('ZCARD', key) - keep_count
-    local room, candidates = limit - #outdated, {}
+    local room, candidates = limit - #ids, {}
     if room > 0 and (surplus > 0 or bytes > keep_bytes) then
       candidates = redis.call('ZRANGE', key, 0, room - 1)
     elseif room > 0 then
@@ -100,30 +100,21 @@ function jobs.outdated_jobs(keys, changes, now, limit)
       if facts and facts.finished > oldest and surplus <= 0 and bytes <= keep_bytes then break end
       if facts then bytes = bytes - jobs.kept_bytes(facts) end
       surplus = surplus - 1
-      outdated[#outdated + 1] = {key, id, facts}
+      places[#places + 1], ids[#ids + 1], all[#all + 1] = key, id, facts
     end
   end
-  return outdated
+  return places, ids, all
 end
 
-function jobs.check_outdated(keys, outdated)
-  local all = {}
-  for index, item in ipairs(outdated) do all[index] = item[3] end
-  jobs.check_removals(keys, all)
-end
-
-function jobs.purge_jobs(keys, changes, outdated)
-  local gone = {}
-  for _, item in ipairs(outdated) do
-    local key, id, facts = unpack(item)
+function jobs.purge_jobs(keys, changes, places, ids, all)
+  for index, id in ipairs(ids) do
+    local facts = all[index]
     if facts then
       jobs.tally(changes, 'kept_bytes', -jobs.kept_bytes(facts))
       jobs.leave_state(changes, facts, id)
       jobs.forget_job(keys, changes, id, facts)
       jobs.tally(changes, 'removed', 1)
     end
-    gone[key] = gone[key] or {}
-    table.insert(gone[key], id)
+    redis.call('ZREM', places[index], id)
   end
-  for key, ids in pairs(gone) do call_in_chunks('ZREM', key, ids) end
 end

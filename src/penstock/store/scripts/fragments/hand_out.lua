@@ -87,15 +87,15 @@ function jobs.hand_out(keys, changes, claim, now)
   local schedules = keys.is_used.slots and
     redis.call('ZRANGEBYSCORE', keys.slots, '-inf', whole(now), 'LIMIT', 0, jobs.SCHEDULES_AT_ONCE) or {}
   if room <= 0 then return {'too_many', -1, schedules} end
-  if jobs.promote_due(keys, changes, now) > 0 then jobs.write_changes(keys, changes, now) end -- what follows reads what was changed
-  jobs.unpark_due(keys, now)
+  if jobs.promote_due(keys, changes, claim, now) > 0 then jobs.write_changes(keys, changes, now) end -- what follows reads it
+  jobs.unpark_due(keys, claim, now)
 
   local limit = keys.is_used.limits and jobs.open_limit(keys, '', now)
   local wanted = math.min(claim.limit, room, limit and jobs.room_in(limit) or jobs.NO_LIMIT)
   if wanted < 1 then
     return {'limited', jobs.wait_for_more(keys, claim, now, jobs.next_token_at(limit, now)), schedules}
   end
-  local taken, may_be_more, strayed = jobs.choose_jobs(keys, changes, claim.worker, wanted, ageing_ms and tonumber(ageing_ms), now)
+  local taken, may_be_more, strayed = jobs.choose_jobs(keys, changes, claim, wanted, ageing_ms and tonumber(ageing_ms), now)
   if limit then limit.used = #taken end
   jobs.save_limits(keys, now)
   local first, reply = 0, {}
@@ -125,9 +125,9 @@ end
 -- A few finished jobs are purged with every 16th request, or with each that finishes many; more of them than come in.
 function jobs.purge_some(keys, changes, operation, finished, now)
   if finished <= 8 and tonumber(operation) % 16 ~= 0 then return end
-  local outdated = jobs.outdated_jobs(keys, changes, now, 2 * finished + 40)
+  local places, ids, all = jobs.outdated_jobs(keys, changes, now, 2 * finished + 40)
   -- What is wrong with a list of theirs is told to whoever asks for a purge; it is no concern of this worker.
-  if #outdated > 0 and pcall(jobs.check_outdated, keys, outdated) then jobs.purge_jobs(keys, changes, outdated) end
+  if #ids > 0 and pcall(jobs.check_moves, keys, all) then jobs.purge_jobs(keys, changes, places, ids, all) end
 end
 
 function jobs.remember_hand_out(memory, operation, reply, refused)

@@ -65,14 +65,16 @@ function jobs.unpark_key(keys, key, now)
   end
   local limit = jobs.open_limit(keys, key, now)
   local room = limit and jobs.room_in(limit) or jobs.NO_LIMIT
-  local items, examined = {}, 0
+  local items, members, examined = {}, {}, 0
   while #items < room and examined < jobs.UNPARKED_AT_ONCE do
-    local found = redis.call('ZPOPMIN', parked, math.min(room - #items, jobs.UNPARKED_AT_ONCE - examined))
+    local wanted = math.min(room - #items, jobs.UNPARKED_AT_ONCE - examined)
+    local found = redis.call('ZRANGE', parked, examined, examined + wanted - 1)
     if #found == 0 then break end
     local ids, turns = {}, {}
-    for index = 1, #found, 2 do
-      local entry, turn = jobs.open_aside(found[index])
-      ids[#ids + 1], turns[#turns + 1] = jobs.open_entry(entry), turn
+    for index, member in ipairs(found) do
+      local entry, turn = jobs.open_aside(member)
+      ids[index], turns[index] = jobs.open_entry(entry), turn
+      members[#members + 1] = member
     end
     for index, text in ipairs(get_fields(keys.facts, ids)) do
       local facts = text and jobs.open_facts(text)
@@ -82,11 +84,11 @@ function jobs.unpark_key(keys, key, now)
     end
     examined = examined + #ids
   end
+  for _, item in ipairs(items) do jobs.check_line(keys, item[2].head.line) end
+  redis.call('ZREM', keys.unparks, key)
+  call_in_chunks('ZREM', parked, members)
   if #items > 0 then jobs.return_to_lines(keys, items) end
-  if redis.call('EXISTS', parked) == 0 then
-    redis.call('ZREM', keys.unparks, key)
-    return #items
-  end
+  if redis.call('EXISTS', parked) == 0 then return #items end
   -- Those put back will use up the tokens; the rest waits for the token after.
   local tokens = limit and limit.tokens - limit.used - #items
   local at
@@ -101,9 +103,10 @@ function jobs.unpark_key(keys, key, now)
   return #items
 end
 
-function jobs.unpark_due(keys, now)
+function jobs.unpark_due(keys, claim, now)
   if not keys.is_used.unparks then return end
   for _, key in ipairs(redis.call('ZRANGEBYSCORE', keys.unparks, '-inf', whole(now), 'LIMIT', 0, 16)) do
-    jobs.unpark_key(keys, key, now)
+    jobs.attempt(claim, jobs.unpark_key, keys, key, now)
+    claim.is_begun = true
   end
 end

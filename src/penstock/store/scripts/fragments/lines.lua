@@ -11,18 +11,20 @@ end
 
 -- Looks at a line that jobs will join, before anything is written.
 function jobs.check_line(keys, line)
+  if jobs.checked[line] then return end
+  jobs.checked[line] = true
   if redis.call('LLEN', keys['line:'] .. line) == 0 then
     redis.call('LLEN', keys['ring:'] .. string.match(line, '^-?%d+'))
   end
 end
 
-function jobs.check_lines(keys, all)
-  local checked = {}
-  for _, facts in ipairs(all) do
-    local line = facts and facts.head.line
-    if line and not checked[line] then jobs.check_line(keys, line) end
-    if line then checked[line] = true end
-  end
+-- Does one thing of several for a worker. What is found wrong before it has begun is an error; afterwards it only puts an
+-- end to this thing, as an error would hide what was done. Whoever asks next is told.
+function jobs.attempt(claim, act, ...)
+  local is_well, result = pcall(act, ...)
+  if is_well then return result end
+  if not claim.is_begun then error(result, 0) end
+  return nil
 end
 
 function jobs.join_line(keys, line, entries)

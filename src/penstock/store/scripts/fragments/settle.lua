@@ -69,6 +69,24 @@ function jobs.settle_job(keys, changes, id, facts, report, again, anew, history_
   end
 end
 
+-- Looks at every list and line that these jobs may be on, before anything is written.
+function jobs.check_settling(keys, held)
+  for _, item in ipairs(held) do
+    local id, facts, outcome = item[2], item[3], item[4][1]
+    local head, number = facts.head, facts.number
+    if outcome == 'done' then
+      jobs.check_lists(keys, head, jobs.DONE, number, 0)
+    else
+      for _, state in ipairs({jobs.READY, jobs.SCHEDULED, jobs.DEAD, jobs.CANCELLED}) do
+        jobs.check_lists(keys, head, state, number, 0)
+      end
+      jobs.check_line(keys, head.line)
+      redis.call('LLEN', keys['attempts:'] .. id)
+    end
+    if head.key ~= '' then redis.call('ZCARD', keys['parked:'] .. head.key) end
+  end
+end
+
 -- Settles what a worker held: `held` is a list of {process, id, facts, report}. Returns how many of
 -- them wait again, and how many others may now start.
 function jobs.settle_jobs(keys, changes, running, worker, held, now)
@@ -98,10 +116,14 @@ function jobs.settle_jobs(keys, changes, running, worker, held, now)
     end
     jobs.send_to_lines(keys, anew)
   end
-  -- Whatever is looked at again in this script must be as it is now.
-  if back > 0 or next(freed) then jobs.write_changes(keys, changes, now) end
+  -- Whatever is looked at again in this script must be as it is now; the queue's own limit counts what runs.
+  if back > 0 or next(freed) or keys.is_used.limits then jobs.write_changes(keys, changes, now) end
   if #again > 0 then jobs.return_to_lines(keys, again) end
   local unparked = 0
-  for _, key in ipairs(freed) do unparked = unparked + jobs.unpark_key(keys, key, now) end
+  for _, key in ipairs(freed) do
+    -- If what is parked cannot go back in line, then whoever starts jobs is told; what was settled stays so.
+    local is_well, number = pcall(jobs.unpark_key, keys, key, now)
+    if is_well then unparked = unparked + number end
+  end
   return back, unparked
 end

@@ -37,14 +37,16 @@ if not is_waiting or not jobs.may_move(facts.state, state) then
   allow_when_full(memory)
   return remember(memory, operation, {'state', facts.state})
 end
-if change ~= 'priority' and facts.state == jobs.READY and state == jobs.READY then
+local is_so = facts.state == jobs.READY and state == jobs.READY
+if change == 'priority' then is_so = facts.head.priority == tonumber(value) end
+if is_so then
   allow_when_full(memory)
-  return remember(memory, operation, {'ok', state}) -- it may start already, and keeps its place
+  return remember(memory, operation, {'ok', state}) -- it keeps its place
 end
 
 local head = change == 'priority' and jobs.reprioritised(facts.head, tonumber(value)) or facts.head
 jobs.check_moves(keys, {facts}, state)
-if state == jobs.READY then jobs.check_line(keys, head.line) end
+if state == jobs.READY then jobs.check_line(keys, head.line) end -- of the new priority
 
 allow_when_full(memory)
 if change == 'priority' then

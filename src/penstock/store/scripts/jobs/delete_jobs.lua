@@ -20,7 +20,7 @@ local done = recall(memory, operation)
 if done then return done end
 
 jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'unique_jobs', 'progress'},
-  zset = {'due', 'finished', 'buried', 'windows', 'levels'}})
+  zset = {'due', 'finished', 'buried', 'windows', 'levels', 'unparks'}, set = {'strays'}})
 local incarnation = redis.call('HGET', keys.meta, 'incarnation')
 if not incarnation then
   allow_when_full(memory)
@@ -29,60 +29,80 @@ end
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
 
-local now, changes, removed = now_ms(), jobs.new_changes(), 0
-allow_when_full(memory)
-for _, state in ipairs({jobs.READY, jobs.SCHEDULED, jobs.BLOCKED, jobs.DONE, jobs.DEAD, jobs.CANCELLED}) do
+local STATES = {jobs.READY, jobs.SCHEDULED, jobs.BLOCKED, jobs.DONE, jobs.DEAD, jobs.CANCELLED}
+local ids, all = {}, {}
+for _, state in ipairs(STATES) do
   local listing = state .. 'A:'
-  for _, page in ipairs(redis.call('ZRANGE', keys['pages:'] .. listing, 0, 1)) do
-    if removed < limit then
-      local ids = redis.call('SMEMBERS', keys['page:'] .. page .. ':' .. listing)
-      for index, facts in ipairs(jobs.read_facts(keys, ids)) do
-        local id = ids[index]
-        if facts and removed < limit then
-          redis.call('ZREM', keys.due, id)
-          if jobs.IS_FINAL[state] then
-            redis.call('ZREM', jobs.kept_in(keys, state), id)
-            jobs.tally(changes, 'kept_bytes', -jobs.kept_bytes(facts))
-            jobs.tally(changes, 'removed', 1)
-          else
-            jobs.tally(changes, 'waiting_bytes', -facts.bytes)
-            jobs.tally(changes, 'discarded', 1)
-            changes.notices[#changes.notices + 1] = {id, '-n\0'}
-          end
-          for _, flag in ipairs({jobs.UNIQUE_QUEUED, jobs.UNIQUE_UNTIL_DONE, jobs.UNIQUE_WINDOW, jobs.UNIQUE_SCHEDULED}) do
-            jobs.free_unique(keys, id, facts, flag)
-          end
-          jobs.leave_state(changes, facts, id)
-          jobs.forget_job(keys, changes, id, facts)
-          jobs.tell(keys, changes, 'removed', id, facts)
-          removed = removed + 1
-        end
+  for _, page in ipairs(#ids < limit and redis.call('ZRANGE', keys['pages:'] .. listing, 0, 1) or {}) do
+    local found = redis.call('SMEMBERS', keys['page:'] .. page .. ':' .. listing)
+    for index, facts in ipairs(jobs.read_facts(keys, found)) do
+      if facts and #ids < limit then
+        ids[#ids + 1] = found[index]
+        all[#all + 1] = facts
       end
     end
   end
 end
+jobs.check_moves(keys, all)
+local levels = last == '1' and redis.call('ZRANGE', keys.levels, 0, limit - 1) or {}
+for _, priority in ipairs(levels) do redis.call('LLEN', keys['ring:'] .. priority) end
+
+local now, changes = now_ms(), jobs.new_changes()
+allow_when_full(memory)
+for index, facts in ipairs(all) do
+  local id = ids[index]
+  redis.call('ZREM', keys.due, id)
+  if jobs.IS_FINAL[facts.state] then
+    redis.call('ZREM', jobs.kept_in(keys, facts.state), id)
+    jobs.tally(changes, 'kept_bytes', -jobs.kept_bytes(facts))
+    jobs.tally(changes, 'removed', 1)
+  else
+    jobs.tally(changes, 'waiting_bytes', -facts.bytes)
+    jobs.tally(changes, 'discarded', 1)
+    changes.notices[#changes.notices + 1] = {id, '-n\0'}
+  end
+  for _, flag in ipairs({jobs.UNIQUE_QUEUED, jobs.UNIQUE_UNTIL_DONE, jobs.UNIQUE_WINDOW, jobs.UNIQUE_SCHEDULED}) do
+    jobs.free_unique(keys, id, facts, flag)
+  end
+  jobs.leave_state(changes, facts, id)
+  jobs.forget_job(keys, changes, id, facts)
+  jobs.tell(keys, changes, 'removed', id, facts)
+end
 jobs.write_changes(keys, changes, now)
 
 local left = 0
-for _, state in ipairs({jobs.READY, jobs.SCHEDULED, jobs.BLOCKED, jobs.DONE, jobs.DEAD, jobs.CANCELLED}) do
+for _, state in ipairs(STATES) do
   left = left + tonumber(redis.call('HGET', keys.counts, state .. 'A:') or '0')
 end
 local running = tonumber(redis.call('HGET', keys.counts, 'uA:') or '0')
 local gone = ''
 if last == '1' and left == 0 and running == 0 then
-  -- Lines may still hold entries of jobs that are gone.
-  for _, priority in ipairs(redis.call('ZRANGE', keys.levels, 0, 999)) do
-    for _, tenant in ipairs(redis.call('LRANGE', keys['ring:'] .. priority, 0, -1)) do
+  -- Entries of jobs that are gone may still stand in line or aside; that goes first, some at a time.
+  local dropped = 0
+  for _, priority in ipairs(levels) do
+    local ring = keys['ring:'] .. priority
+    for _, tenant in ipairs(dropped < limit and redis.call('LRANGE', ring, 0, limit - dropped - 1) or {}) do
       redis.call('UNLINK', keys['line:'] .. priority .. ':' .. tenant)
+      redis.call('LPOP', ring)
+      dropped = dropped + 1
     end
-    redis.call('UNLINK', keys['ring:'] .. priority)
+    if redis.call('EXISTS', ring) == 0 then redis.call('ZREM', keys.levels, priority) end
   end
-  for _, type in ipairs(redis.call('SMEMBERS', keys.strays)) do redis.call('UNLINK', keys['stray:'] .. type) end
-  for _, key in ipairs(redis.call('ZRANGE', keys.unparks, 0, 999)) do redis.call('UNLINK', keys['parked:'] .. key) end
-  for _, kind in ipairs({'meta', 'levels', 'unique_jobs', 'windows', 'limits', 'buckets', 'busy', 'unparks', 'shares',
-      'credits', 'paused_types', 'strays', 'suspects', 'progress', 'alarms', 'schedules', 'slots', 'history'}) do
-    redis.call('UNLINK', keys[kind])
+  for _, type in ipairs(redis.call('SRANDMEMBER', keys.strays, limit)) do
+    redis.call('UNLINK', keys['stray:'] .. type)
+    redis.call('SREM', keys.strays, type)
   end
-  gone = incarnation
+  for _, key in ipairs(redis.call('ZRANGE', keys.unparks, 0, limit - 1)) do
+    redis.call('UNLINK', keys['parked:'] .. key)
+    redis.call('ZREM', keys.unparks, key)
+  end
+  left = redis.call('ZCARD', keys.levels) + redis.call('SCARD', keys.strays) + redis.call('ZCARD', keys.unparks)
+  if left == 0 then
+    for _, kind in ipairs({'meta', 'unique_jobs', 'windows', 'limits', 'buckets', 'busy', 'shares', 'credits', 'paused_types',
+        'suspects', 'progress', 'alarms', 'schedules', 'slots', 'history'}) do
+      redis.call('UNLINK', keys[kind])
+    end
+    gone = incarnation
+  end
 end
-return remember(memory, operation, {'ok', removed, left, running, gone})
+return remember(memory, operation, {'ok', #all, left, running, gone})

@@ -24,6 +24,7 @@ jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'types'}, zset = {'
 keys.is_used = jobs.guard_rare(keys)
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
+jobs.read_settings(keys)
 local processes = redis.call('HKEYS', running)
 local ids = get_fields(running, processes)
 local all, held = jobs.read_facts(keys, ids), {}
@@ -34,6 +35,7 @@ for index, facts in ipairs(all) do
     held[#held + 1] = {processes[index], ids[index], facts, {is_over and 'lost' or 'stopped', 0, 0, 0, '', ''}}
   end
 end
+jobs.check_settling(keys, held)
 
 local now, changes = now_ms(), jobs.new_changes()
 allow_when_full(memory)

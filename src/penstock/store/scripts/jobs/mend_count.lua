@@ -16,8 +16,8 @@ local keys = jobs.keys_beside(KEYS[1])
 local table_, field, seen, right = unpack(ARGV)
 
 jobs.guard(keys, {hash = {'meta', 'counts', 'busy'}})
-local refusal = jobs.refuse_kind(keys)
-if refusal and refusal[1] == 'newer' then return refusal end
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
 if tonumber(redis.call('HGET', keys[table_], field) or '0') ~= tonumber(seen) then return {'ok', 0} end
 if right == '0' then redis.call('HDEL', keys[table_], field) else redis.call('HSET', keys[table_], field, right) end
 return {'ok', 1}

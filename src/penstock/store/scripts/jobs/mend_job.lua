@@ -13,8 +13,8 @@ local keys = jobs.keys_beside(KEYS[1])
 local id, depth = ARGV[1], tonumber(ARGV[2])
 
 jobs.guard(keys, {hash = {'meta', 'jobs', 'facts'}, zset = {'levels', 'due', 'finished', 'buried'}, set = {'idle'}})
-local refusal = jobs.refuse_kind(keys)
-if refusal and refusal[1] == 'newer' then return refusal end
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
 local record, facts = redis.call('HGET', keys.jobs, id), jobs.read_facts(keys, {id})[1]
 local state = record and facts.state or ''
 
@@ -26,6 +26,8 @@ local function may_stand_in_line()
     redis.call('LPOS', line, jobs.entry_of(id, facts), 'MAXLEN', depth) or redis.call('LLEN', line) > depth
 end
 
+local is_missing = state == jobs.READY and not may_stand_in_line()
+if is_missing then jobs.check_line(keys, facts.head.line) end
 local mended = 0
 local places = {{keys.due, state == jobs.SCHEDULED and facts.since},
   {keys.finished, (state == jobs.DONE or state == jobs.CANCELLED) and facts.finished},
@@ -41,9 +43,9 @@ for _, place in ipairs(places) do
   end
 end
 if facts and not record then mended = redis.call('HDEL', keys.facts, id) end
-if state == jobs.READY and not may_stand_in_line() then
+if is_missing then
   jobs.return_to_lines(keys, {{id, facts}})
+  wake_workers(keys.idle, keys['wake:'], 1)
   mended = 1
 end
-if mended == 1 and state == jobs.READY then wake_workers(keys.idle, keys['wake:'], 1) end
 return {'ok', mended}

@@ -11,8 +11,8 @@ local keys = jobs.keys_beside(KEYS[1])
 local kind, name = ARGV[1], ARGV[2]
 
 jobs.guard(keys, {hash = {'meta', 'credits'}, zset = {'levels', 'unparks'}, set = {'strays', 'idle'}})
-local refusal = jobs.refuse_kind(keys)
-if refusal and refusal[1] == 'newer' then return refusal end
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
 
 local mended = 0
 if kind == 'stray' then

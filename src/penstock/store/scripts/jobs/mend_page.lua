@@ -14,8 +14,8 @@ local keys = jobs.keys_beside(KEYS[1])
 local listing, page = ARGV[1], ARGV[2]
 
 jobs.guard(keys, {hash = {'meta', 'jobs', 'facts'}})
-local refusal = jobs.refuse_kind(keys)
-if refusal and refusal[1] == 'newer' then return refusal end
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
 local ids = {}
 for index = 3, #ARGV do ids[index - 2] = ARGV[index] end
 local all, stored = jobs.read_facts(keys, ids), get_fields(keys.jobs, ids)

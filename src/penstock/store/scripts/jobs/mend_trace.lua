@@ -16,8 +16,8 @@ local kind, owner, holder = unpack(ARGV)
 
 jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'types', 'suspects', 'progress', 'schedules', 'unique_jobs'},
   zset = {'alarms', 'slots', 'windows'}, set = {'members'}})
-local refusal = jobs.refuse_kind(keys)
-if refusal and refusal[1] == 'newer' then return refusal end
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
 
 -- The states in which a job may hold its unique key.
 local function may_hold(facts)

@@ -19,19 +19,20 @@ if done then return done end
 jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'unique_jobs', 'progress'}, zset = {'finished', 'buried'}})
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
-local now, changes, outdated = now_ms(), jobs.new_changes(), {}
+local now, changes = now_ms(), jobs.new_changes()
+local places, ids, all = {}, {}, {}
 if states == 'kept' then
-  outdated = jobs.outdated_jobs(keys, changes, now, tonumber(limit))
+  places, ids, all = jobs.outdated_jobs(keys, changes, now, tonumber(limit))
 else
-  local ids = redis.call('ZRANGEBYSCORE', keys[states], '-inf', before, 'LIMIT', 0, limit)
+  ids = redis.call('ZRANGEBYSCORE', keys[states], '-inf', before, 'LIMIT', 0, limit)
   for index, text in ipairs(get_fields(keys.facts, ids)) do
-    outdated[index] = {keys[states], ids[index], text and jobs.open_facts(text)}
+    places[index], all[index] = keys[states], text and jobs.open_facts(text)
   end
 end
-jobs.check_outdated(keys, outdated)
+jobs.check_moves(keys, all)
 
 allow_when_full(memory)
-jobs.purge_jobs(keys, changes, outdated)
+jobs.purge_jobs(keys, changes, places, ids, all)
 jobs.write_changes(keys, changes, now)
 local left = redis.call('ZCARD', keys.finished) + redis.call('ZCARD', keys.buried)
-return remember(memory, operation, {'ok', #outdated, left})
+return remember(memory, operation, {'ok', #ids, left})

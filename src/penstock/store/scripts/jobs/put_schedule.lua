@@ -7,15 +7,17 @@
 -- ARGV[3] name         string
 -- ARGV[4] definition   bytes
 -- ARGV[5] slot         int     when it is due next (ms since 1970), or empty: never again
+-- ARGV[6] max          int     how many schedules a queue may have
 --
 -- Returns {'ok', new}          1 if there was none of this name
 --         {'no_queue'}         register the queue, then send again with an incarnation
 --         {'queue_exists'}     under another incarnation; unregister this one, then send again without
+--         {'too_many', count}  the queue has as many schedules as it may have
 --         {'tasks'}            the queue holds plain tasks
 --         {'newer', layout}    the queue was written by a newer version
 -- include clock channels memory queue chunks job_keys records wake job_queue
 local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
-local operation, incarnation, name, definition, slot = unpack(ARGV)
+local operation, incarnation, name, definition, slot, max = unpack(ARGV)
 
 local done = recall(memory, operation)
 if done then return done end
@@ -25,7 +27,14 @@ local known = redis.call('HGET', keys.meta, 'incarnation')
 local refusal = refuse_queue(memory, operation, known, incarnation)
 if refusal then return refusal end
 refusal = jobs.refuse_kind(keys)
-if refusal then return remember(memory, operation, refusal) end
+local count = redis.call('HLEN', keys.schedules)
+if not refusal and count >= tonumber(max) and redis.call('HEXISTS', keys.schedules, name) == 0 then
+  refusal = {'too_many', count}
+end
+if refusal then
+  allow_when_full(memory)
+  return remember(memory, operation, refusal)
+end
 
 if not known then create_queue(keys.meta, incarnation) end
 if redis.call('HEXISTS', keys.meta, 'kind') == 0 then jobs.become_job_queue(keys) end

@@ -5,10 +5,13 @@
 -- ARGV[2] limit  int     1 to 10000
 --
 -- Returns {'ok', place, fields, ...}   fields: name, value, ...
+--         {'newer', layout}            the queue was written by a newer version
 -- include job_keys
 local keys = jobs.keys_beside(KEYS[1])
 local after, limit = unpack(ARGV)
 
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
 local reply = {'ok'}
 for _, entry in ipairs(redis.call('XRANGE', keys.history, after == '-' and '-' or '(' .. after, '+', 'COUNT', limit)) do
   reply[#reply + 1] = entry[1]

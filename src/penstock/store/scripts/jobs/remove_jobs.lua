@@ -23,7 +23,7 @@ if refusal then return refusal end
 local ids, seen, reply = {}, {}, {'ok'}
 for index = 2, #ARGV do ids[index - 1] = ARGV[index] end
 local all = jobs.read_facts(keys, ids)
-jobs.check_removals(keys, all)
+jobs.check_moves(keys, all)
 
 local now, changes = now_ms(), jobs.new_changes()
 allow_when_full(memory)

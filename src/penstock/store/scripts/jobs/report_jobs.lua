@@ -30,7 +30,7 @@
 local memory, keys, running = KEYS[1], jobs.keys_beside(KEYS[2]), KEYS[3]
 local operation, worker, limit, wait, max_held = unpack(ARGV, 1, 5)
 local FIRST, EACH = 6, 7
-local claim = {worker = worker, running = running, limit = tonumber(limit), wait = wait == '1', max_held = tonumber(max_held)}
+local claim = {worker = worker, memory = memory, running = running, limit = tonumber(limit), wait = wait == '1', max_held = tonumber(max_held)}
 
 local done = recall(memory, operation)
 if done then
@@ -61,9 +61,11 @@ for index, process in ipairs(processes) do
   end
 end
 for index, facts in ipairs(jobs.read_facts(keys, held_ids)) do held[index][3] = facts end
+jobs.check_settling(keys, held)
 
 local now, changes = now_ms(), jobs.new_changes()
 allow_when_full(memory)
+claim.is_begun = #held > 0
 if #refused > 0 and keys.settings.incarnation then jobs.tally(changes, 'refused', #refused) end
 local back, unparked = jobs.settle_jobs(keys, changes, running, worker, held, now)
 local reply = {'idle', -1, {}}

@@ -25,7 +25,6 @@ local ids, seen, reply, items = {}, {}, {'ok'}, {}
 for index = 2, #ARGV do ids[index - 1] = ARGV[index] end
 local all = jobs.read_facts(keys, ids)
 jobs.check_moves(keys, all, jobs.READY)
-jobs.check_lines(keys, all)
 
 local now, changes = now_ms(), jobs.new_changes()
 allow_when_full(memory)

@@ -3,7 +3,7 @@
 -- Each job is read at one instant, so that its record and its facts agree.
 --
 -- KEYS[1] meta    hash    settings and counters; its tag names all other keys of the queue
--- ARGV[1] cursor  int     0 at first
+-- ARGV[1] cursor  string  0 at first
 -- ARGV[2] table   string  'jobs' for all that have a record, 'facts' for those that have none
 -- ARGV[3] count   int     about how many to read
 --
@@ -13,8 +13,8 @@
 -- include clock chunks job_keys records job_queue
 local keys = jobs.keys_beside(KEYS[1])
 local cursor, table_, count = unpack(ARGV)
-local refusal = jobs.refuse_kind(keys)
-if refusal and refusal[1] == 'newer' then return refusal end
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
 
 local page = redis.call('HSCAN', keys[table_], cursor, 'COUNT', count)
 local ids, found = {}, page[2]

@@ -6,17 +6,17 @@
 -- ARGV[2] key        string  '' for the whole queue, '*' for every key without a limit of its own
 -- ARGV[3] settings   string  slots, rate, per_ms, burst, with a space between (0: none); empty to lift the limit
 --
--- Returns {'ok', unparked}    how many jobs may start because of it
+-- Returns {'ok'}
 --         {'no_queue'}        there is no such queue
 --         {'newer', layout}   the queue was written by a newer version
--- include clock channels memory chunks job_keys records changes lines wake limits
+-- include clock channels memory job_keys wake
 local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation, key, settings = unpack(ARGV)
 
 local done = recall(memory, operation)
 if done then return done end
 
-jobs.guard(keys, {hash = {'meta', 'facts', 'limits', 'buckets', 'busy'}, zset = {'levels', 'unparks'}, set = {'idle'}})
+jobs.guard(keys, {hash = {'meta', 'limits', 'buckets'}, zset = {'unparks'}, set = {'idle'}})
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
 if redis.call('HEXISTS', keys.meta, 'incarnation') == 0 then
@@ -30,11 +30,8 @@ if settings == '' then
 else
   redis.call('HSET', keys.limits, key, settings)
 end
-local unparked = key ~= '' and key ~= '*' and jobs.unpark_key(keys, key, now) or 0
-if key == '*' then
-  for _, parked in ipairs(redis.call('ZRANGE', keys.unparks, 0, 999)) do
-    redis.call('ZADD', keys.unparks, whole(now), parked)
-  end
-end
-if unparked > 0 or key == '' or key == '*' then wake_workers(keys.idle, keys['wake:'], math.max(1, unparked)) end
-return remember(memory, operation, {'ok', unparked})
+-- Whoever starts jobs next looks at what the limit has held back.
+local held_back = key == '*' and redis.call('ZRANGE', keys.unparks, 0, 999) or {key}
+for _, parked in ipairs(held_back) do redis.call('ZADD', keys.unparks, 'XX', whole(now), parked) end
+wake_workers(keys.idle, keys['wake:'], 1)
+return remember(memory, operation, {'ok'})

@@ -26,7 +26,7 @@
 -- include clock channels memory chunks job_keys records changes lines endings wake limits choose hand_out job_queue
 local memory, keys, running = KEYS[1], jobs.keys_beside(KEYS[2]), KEYS[3]
 local operation, worker, limit, wait, max_held = unpack(ARGV)
-local claim = {worker = worker, running = running, limit = tonumber(limit), wait = wait == '1', max_held = tonumber(max_held)}
+local claim = {worker = worker, memory = memory, running = running, limit = tonumber(limit), wait = wait == '1', max_held = tonumber(max_held)}
 
 local done = recall(memory, operation)
 if done then return jobs.repeat_hand_out(keys, claim, done) end
@@ -37,8 +37,8 @@ claim.held = redis.call('HLEN', running)
 local refusal = jobs.refuse_kind(keys)
 if refusal then return refusal end
 local now, changes = now_ms(), jobs.new_changes()
-allow_when_full(memory)
 local reply = jobs.hand_out(keys, changes, claim, now)
+if not claim.is_begun then allow_when_full(memory) end
 jobs.purge_some(keys, changes, operation, 0, now)
 jobs.write_changes(keys, changes, now)
 jobs.remember_hand_out(memory, operation, reply)

@@ -10,8 +10,8 @@
 --         {'newer', layout}   the queue was written by a newer version
 -- include clock chunks job_keys records job_queue
 local keys = jobs.keys_beside(KEYS[1])
-local refusal = jobs.refuse_kind(keys)
-if refusal and refusal[1] == 'newer' then return refusal end
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
 
 local members = redis.call('SMEMBERS', keys.members)
 local sizes = {redis.call('HLEN', keys.jobs), redis.call('HLEN', keys.facts), redis.call('ZCARD', keys.due),

@@ -1,0 +1,274 @@
+"""Waiting for jobs: any number of them, on one connection, whatever happens meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import penstock
+from penstock.errors import (
+    InvalidArgument,
+    JobCancelled,
+    JobFailed,
+    JobNotFound,
+    ResultTimeout,
+)
+from penstock.model.jobs import Report
+from tests.servers import RedisCluster, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.contract.job_workers import Hand
+    from tests.servers import RedisServer
+
+
+@pytest.fixture
+def waiter(any_store: RedisServer | RedisCluster, namespace: str) -> Iterator[penstock.Penstock]:
+    """A client that only waits."""
+    with penstock.connect(any_store.url, namespace=namespace) as client:
+        yield client
+
+
+def is_waiting(client: penstock.Penstock, jobs: int = 1) -> bool:
+    """Whether the client listens to the channels of so many jobs, and has looked at each."""
+    watches = list(client.results._watches.values())
+    return sum(len(w._jobs) for w in watches) == jobs and not any(
+        w._new or w._seen or w._unconfirmed for w in watches
+    )
+
+
+@pytest.mark.parametrize(
+    "value", [None, 0, "", [], {"a": [1, None]}, "text", 1.5, b"", b"\x00\xff"], ids=repr
+)
+def test_a_result_comes_back_as_it_was(mail: penstock.Jobs, hand: Hand, value: Any) -> None:
+    job = mail.add("email")
+    hand.finish(hand.take_one(), value)
+
+    assert job.result(5) == value
+    assert type(job.result(5)) is type(value)
+
+
+def test_a_result_is_there_for_whoever_began_to_wait_before(
+    waiter: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    job = mail.add("email")
+    with ThreadPoolExecutor(1) as thread:
+        result = thread.submit(waiter.job(job.id).result, 20)
+        wait_for(lambda: is_waiting(waiter))
+
+        hand.finish(hand.take_one(), "done")
+
+        assert result.result(20) == "done"
+
+
+@pytest.mark.parametrize(("size", "keep"), [(16_384, True), (16_385, True), (900_000, False)])
+def test_a_large_result_arrives_too(
+    waiter: penstock.Penstock, mail: penstock.Jobs, hand: Hand, size: int, keep: bool
+) -> None:
+    job = mail.add("email", keep=keep)
+    with ThreadPoolExecutor(1) as thread:
+        result = thread.submit(waiter.job(job.id).result, 20)
+        wait_for(lambda: is_waiting(waiter))
+
+        hand.finish(hand.take_one(), b"x" * (size - 1))
+
+        assert len(result.result(20)) == size - 1
+
+
+def test_a_dead_job_raises_its_error(mail: penstock.Jobs, hand: Hand) -> None:
+    job = mail.add("email")
+    hand.fail(hand.take_one(), "no such address")
+
+    with pytest.raises(JobFailed) as caught:
+        job.result(5)
+
+    assert str(caught.value) == (
+        f"job {job.id} is dead (failed): ValueError: no such address; "
+        f"`penstock job show {job.id}` has the traceback, `penstock job retry {job.id}` runs it "
+        "again"
+    )
+
+
+def test_a_retry_is_waited_through(mail: penstock.Jobs, hand: Hand) -> None:
+    job = mail.add("email", attempts=2)
+    with ThreadPoolExecutor(1) as thread:
+        result = thread.submit(job.result, 20)
+        hand.fail(hand.take_one())
+        hand.finish(hand.take_one(), "at last")
+
+        assert result.result(20) == "at last"
+
+
+ENDINGS: dict[str, tuple[Callable[[penstock.Job[Any]], object], type[Exception], str]] = {
+    "cancelled": (lambda job: job.cancel(), JobCancelled, "was cancelled, so it has no result"),
+    "removed": (lambda job: job.remove(), JobNotFound, "has no job"),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_whoever_waits_hears_that_there_will_be_no_result(
+    waiter: penstock.Penstock, mail: penstock.Jobs, ending: str
+) -> None:
+    end, error, message = ENDINGS[ending]
+    job = mail.add("email")
+    with ThreadPoolExecutor(1) as thread:
+        result = thread.submit(waiter.job(job.id).result, 20)
+        wait_for(lambda: is_waiting(waiter))
+
+        end(job)
+
+        with pytest.raises(error, match=message):
+            result.result(20)
+
+
+def test_whoever_waits_hears_that_the_queue_was_deleted(
+    waiter: penstock.Penstock, mail: penstock.Jobs
+) -> None:
+    job = mail.add("email")
+    with ThreadPoolExecutor(1) as thread:
+        result = thread.submit(waiter.job(job.id).result, 20)
+        wait_for(lambda: is_waiting(waiter))
+
+        mail.delete()
+
+        with pytest.raises(JobNotFound):
+            result.result(20)
+
+
+def test_waiting_has_an_end(mail: penstock.Jobs) -> None:
+    job = mail.add("email")
+
+    with pytest.raises(ResultTimeout, match=f"job {job.id} has not ended within 0.01 s; it may"):
+        job.result(0.01)
+    with pytest.raises(ResultTimeout, match=r"1 jobs have not ended within 0\.01 s"):
+        list(mail._client.as_completed([job], 0.01))
+    assert mail._client.wait([job], 0.01) == ([], [job])
+    with pytest.raises(InvalidArgument, match="timeout is nan; give seconds"):
+        job.result(float("nan"))
+
+
+def test_waiting_again_and_again_keeps_nothing_of_the_times_before(mail: penstock.Jobs) -> None:
+    job = mail.add("email")
+
+    for _ in range(20):
+        with pytest.raises(ResultTimeout):
+            job.result(0.001)
+
+    [watch] = mail._client.results._watches.values()
+    wait_for(lambda: not watch._jobs)
+
+
+def test_wait_returns_when_all_have_ended_in_whatever_way(
+    ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    jobs = mail.add_many("email", range(4))
+    for process, state in zip(hand.take(3), ("done", "dead", "cancelled"), strict=True):
+        hand.end_as(process, state)
+    jobs[3].remove()
+
+    ended, waiting = ps.wait(jobs, 20)
+
+    assert (sorted(job.id for job in ended), waiting) == ([job.id for job in jobs], [])
+
+
+def test_jobs_come_as_they_are_completed(
+    ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    a, b, c = mail.add_many("email", range(3))
+    processes = hand.take(3)
+    completed = ps.as_completed([a, b, c], 20)
+
+    for index, job in ((2, c), (0, a), (1, b)):
+        hand.finish(processes[index])
+        assert next(completed).id == job.id
+    assert list(completed) == []
+
+
+def test_waiting_for_no_jobs_is_over_at_once(ps: penstock.Penstock) -> None:
+    assert ps.wait([]) == ([], [])
+    assert list(ps.as_completed([])) == []
+
+
+def test_two_thousand_waiters_share_one_connection(
+    any_store: RedisServer | RedisCluster,
+    waiter: penstock.Penstock,
+    mail: penstock.Jobs,
+    hand: Hand,
+) -> None:
+    jobs = mail.add_many("email", range(2000))
+    own = [waiter.jobs("mail")._job(job._number, "email") for job in jobs]
+    before = _subscribers(any_store)
+
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(waiter.wait, own, 60)
+        wait_for(lambda: is_waiting(waiter, 2000), timeout_s=60)
+        assert _subscribers(any_store) == before + 1
+        while taken := hand.take(1000):
+            hand.report(*(Report(job.process, "done") for job in taken))
+        ended, left = waiting.result(60)
+
+    assert (len(ended), left) == (2000, [])
+
+
+def test_whoever_waits_is_not_hurt_by_a_lost_connection(
+    any_store: RedisServer | RedisCluster,
+    waiter: penstock.Penstock,
+    mail: penstock.Jobs,
+    hand: Hand,
+) -> None:
+    jobs = mail.add_many("email", range(3))
+    own = [waiter.jobs("mail")._job(job._number, "email") for job in jobs]
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(lambda: [job.result(30) for job in own])
+        wait_for(lambda: is_waiting(waiter))
+        for client in _clients(any_store):
+            client.execute_command("CLIENT", "KILL", "TYPE", "pubsub")
+        for number, process in enumerate(hand.take(3)):
+            hand.finish(process, number)
+
+        assert waiting.result(30) == [0, 1, 2]
+
+
+def test_many_threads_can_wait_for_one_job(
+    waiter: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    job = waiter.job(mail.add("email").id)
+    with ThreadPoolExecutor(8) as threads:
+        results = [threads.submit(job.result, 20) for _ in range(8)]
+        hand.finish(hand.take_one(), 42)
+
+        assert [result.result(20) for result in results] == [42] * 8
+
+
+def test_an_event_loop_can_wait_for_many(
+    any_store: RedisServer | RedisCluster, namespace: str, mail: penstock.Jobs, hand: Hand
+) -> None:
+    async def wait_for_all() -> list[int]:
+        async with await penstock.aconnect(any_store.url, namespace=namespace) as client:
+            jobs = await client.jobs("mail").add_many("email", range(20))
+            finishing = threading.Thread(target=_finish_all, args=(hand,))
+            finishing.start()
+            results = await asyncio.gather(*(job.result(20) for job in jobs))
+            finishing.join()
+            return results
+
+    assert asyncio.run(wait_for_all()) == list(range(20))
+
+
+def _finish_all(hand: Hand) -> None:
+    for job in hand.take(100):
+        hand.finish(job, int(job.data))
+
+
+def _clients(store: RedisServer | RedisCluster) -> list[Any]:
+    servers = store.nodes if isinstance(store, RedisCluster) else [store]
+    return [server.client for server in servers]
+
+
+def _subscribers(store: RedisServer | RedisCluster) -> int:
+    return sum(len(client.client_list(_type="pubsub")) for client in _clients(store))

@@ -1,0 +1,140 @@
+"""Schedules: every slot is fired once, by whoever is there, and missed ones as was asked for."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from penstock.errors import InvalidArgument, ScheduleNotFound, WrongKind
+from tests.contract.job_slots import HOUR_MS, fall_due, fire, read
+from tests.contract.job_workers import Hand, written
+
+if TYPE_CHECKING:
+    import penstock
+    from penstock.client._sync.schedules import Schedules
+    from tests.stored import Stored
+
+
+@pytest.fixture
+def schedules(ps: penstock.Penstock) -> Schedules:
+    return ps.schedules("mail")
+
+
+def test_a_schedule_says_when_it_is_due_next(schedules: Schedules) -> None:
+    state = schedules.add("hourly", "email", {"to": "ann"}, cron="0 * * * *", priority="high")
+
+    assert state.next_at is not None
+    at = datetime.fromtimestamp(state.next_at, UTC)
+    assert (at.minute, at.second) == (0, 0)
+    assert timedelta() < at - datetime.now(UTC) <= timedelta(hours=1)
+    assert schedules.get("hourly") == state
+    assert [each.schedule.name for each in schedules.list()] == ["hourly"]
+
+
+def test_a_worker_that_asks_is_told_which_schedules_are_due(
+    ps: penstock.Penstock, schedules: Schedules, hand: Hand
+) -> None:
+    schedules.add("hourly", "email", every=3600)
+    claim = hand.claim()
+    assert claim.schedules == []
+    assert 0 < claim.wait_ms <= HOUR_MS
+
+    fall_due(ps)
+
+    claim = hand.claim()
+    assert claim.schedules == ["hourly"]
+    assert claim.wait_ms == -1  # who was told looks again when it has fired
+
+
+def test_a_slot_sends_one_job_with_the_options_of_the_schedule(
+    ps: penstock.Penstock, schedules: Schedules, mail: penstock.Jobs
+) -> None:
+    schedules.add(
+        *("hourly", "email", {"to": "ann"}),
+        every=3600,
+        priority="high",
+        tags=["x"],
+        attempts=3,
+        search=True,
+    )
+    slot = fall_due(ps)
+
+    assert fire(ps, *read(ps))
+
+    [job] = mail.page("ready").jobs
+    assert (job.type, json.loads(job.data)) == ("email", {"to": "ann"})
+    assert (job.priority, job.tags, job.attempts) == (-10, ("x",), 3)
+    assert [found.id for found in mail.search("ann")] == [job.id]
+    assert schedules.get("hourly").next_at == (slot + HOUR_MS) / 1000
+
+
+def test_a_schedule_is_replaced_by_one_of_the_same_name(schedules: Schedules) -> None:
+    schedules.add("report", "email", 1, every=3600)
+    schedules.add("report", "fax", 2, cron="30 2 * * *", timezone="Europe/Berlin")
+
+    [state] = schedules.list()
+
+    assert (state.schedule.type, state.schedule.cron) == ("fax", "30 2 * * *")
+
+
+def test_a_schedule_can_be_run_at_once(
+    schedules: Schedules, hand: Hand, mail: penstock.Jobs
+) -> None:
+    state = schedules.add("hourly", "email", "now", every=3600)
+
+    job = schedules.run("hourly")
+
+    assert hand.run_all() == ["now"]
+    assert job.state == "done"
+    assert schedules.get("hourly") == state
+
+
+def test_a_schedule_that_is_not_there_is_not_found(schedules: Schedules) -> None:
+    for act in (schedules.get, schedules.remove, schedules.run, schedules.pause, schedules.resume):
+        with pytest.raises(ScheduleNotFound, match="queue 'mail' has no schedule 'x'; `penstock s"):
+            act("x")
+    assert schedules.list() == []
+
+
+@pytest.mark.parametrize("any_store", ["debian"], indirect=True)
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "has no time; give either cron, such as"),
+        ({"cron": "* * * * *", "every": 5}, "has both cron and every"),
+        ({"cron": "every day"}, "cron 'every day' cannot be read"),
+        ({"cron": "61 * * * *"}, "cannot be read"),
+        ({"cron": "0 0 31 2 *"}, "never fires, because no such day exists"),
+        ({"cron": "* * * * * *"}, "not five fields"),
+        ({"every": 0}, "give 1 to 31622400 seconds"),
+        ({"every": float("nan")}, "every is nan s"),
+        ({"every": float("inf")}, "every is inf s"),
+        ({"every": 60, "timezone": "Mars/Olympus"}, "time zone 'Mars/Olympus' is not known here"),
+        ({"every": 60, "misfire": "twice"}, "misfire is 'twice'; give 'skip', 'once' or 'all'"),
+        ({"every": 60, "priority": "urgent"}, "there is no priority 'urgent'"),
+        ({"every": 60, "colour": 1}, "a job has no option 'colour'"),
+        ({"every": 60, "id": "06w53cqsa2thy"}, "every job of a schedule has an id of its own"),
+        ({"every": 60, "run_at": datetime(2030, 1, 1, tzinfo=UTC)}, "a schedule says when"),
+        ({"every": 60, "starts_at": datetime(2030, 1, 1)}, "has no time zone"),
+    ],
+    ids=str,
+)
+def test_a_schedule_that_makes_no_sense_is_refused_and_nothing_is_written(
+    schedules: Schedules, stored: Stored, given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        schedules.add("s", "email", **given)
+
+    assert written(stored) == {}
+
+
+def test_a_queue_of_plain_tasks_has_no_schedules(
+    ps: penstock.Penstock, schedules: Schedules
+) -> None:
+    ps.queue("mail").enqueue(b"a")
+
+    with pytest.raises(WrongKind, match="queue 'mail' holds plain tasks"):
+        schedules.add("hourly", "email", every=3600)

@@ -1,0 +1,71 @@
+"""One reply of every kind that a script on jobs can give, as its header lists them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+QUEUE_WORDS: dict[str, list[Any]] = {
+    "newer": [b"newer", 2],
+    "tasks": [b"tasks"],
+    "no_queue": [b"no_queue"],
+    "queue_exists": [b"queue_exists"],
+}
+ROOM_WORDS: dict[str, list[Any]] = {
+    "taken": [b"taken", b"7"],
+    "conflict": [b"conflict", b"7"],
+    "full": [b"full", 3, 3, 0, 0],
+}
+CLAIM_WORDS = ("empty", "again", "apart", "limited", "paused", "not_working", "too_many")
+CLAIMS: dict[str, list[Any]] = {
+    "ok": [b"ok", -1, [], b"7"],
+    **{word: [word.encode(), -1, [b"nightly"]] for word in CLAIM_WORDS},
+}
+
+
+def replies(*words: str, **own: list[Any]) -> dict[str, list[Any]]:
+    known = QUEUE_WORDS | ROOM_WORDS | {"ok": [b"ok"], "absent": [b"absent"]}
+    return {word: known[word] for word in words} | own
+
+
+REPLIES: dict[str, dict[str, list[Any]]] = {
+    "send_jobs": replies(*QUEUE_WORDS, *ROOM_WORDS, ok=[b"ok", 5, 0, b"7"]),
+    "join_jobs": replies("ok", *QUEUE_WORDS),
+    "start_jobs": replies("newer", "tasks", **CLAIMS),
+    "report_jobs": {
+        word: [[b"8"], *reply]
+        for word, reply in replies("newer", "tasks", **CLAIMS, idle=[b"idle", -1, []]).items()
+    },
+    "leave_jobs": replies("newer", ok=[b"ok", 1, 0]),
+    "note_job": replies("ok", "newer", lease_lost=[b"lease_lost"]),
+    "find_cancelled": replies("newer", ok=[b"ok", b"7"]),
+    "pass_jobs": replies("ok", "newer"),
+    "cancel_jobs": replies("newer", ok=[b"ok", b"cancelled", b"u"]),
+    "retry_jobs": replies("newer", ok=[b"ok", b"retried", b"taken"]),
+    "remove_jobs": replies("newer", ok=[b"ok", b"removed", b"absent"]),
+    "change_job": replies("absent", "newer", ok=[b"ok", b"r"], state=[b"state", b"d"]),
+    "read_jobs": replies("newer", ok=[b"ok", b"", b"", b"", b"", b"", b""]),
+    "read_job_lists": replies("newer", ok=[b"ok", 1, b"5 line"]),
+    "page_jobs": replies("newer", ok=[b"ok", 1, b"0", b"7"]),
+    "count_jobs": replies("newer", ok=[b"ok", 1, 1]),
+    "tally_jobs": replies("newer", ok=[b"ok", b"0", b"rT:email", b"1"]),
+    "list_running": replies("newer", ok=[b"ok", b"7", b"8"]),
+    "explain_job": replies("absent", "newer"),
+    "read_history": replies("ok", "newer"),
+    "purge_jobs": replies("newer", ok=[b"ok", 1, 0]),
+    "delete_jobs": replies("no_queue", "newer", ok=[b"ok", 1, 0, 0, b"i1"]),
+    "pause_type": replies("ok", "no_queue", "newer"),
+    "set_limit": replies("ok", "no_queue", "newer"),
+    "set_share": replies("ok", "no_queue", "newer"),
+    "read_rules": replies("newer", ok=[b"ok", [], [], [], []]),
+    "put_schedule": replies(*QUEUE_WORDS, ok=[b"ok", 1], too_many=[b"too_many", 1000]),
+    "remove_schedule": replies("ok", "absent", "newer"),
+    "list_schedules": replies("newer", ok=[b"ok", b"5", b"nightly", b"{}", b""]),
+    "fire_schedule": replies("newer", "taken", "full", ok=[b"ok", 1], late=[b"late"]),
+    "survey_jobs": replies("newer", ok=[b"ok", b"5", [], [], [], [0] * 5, [b"0"] * 7]),
+    "scan_jobs": replies("newer", ok=[b"ok", b"0"]),
+    **{
+        f"mend_{what}": replies("newer", ok=[b"ok", 1])
+        for what in ("count", "job", "line", "page", "trace")
+    },
+}
+"""Script -> first word -> a reply."""

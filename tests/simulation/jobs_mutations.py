@@ -1,0 +1,154 @@
+"""Deliberate bugs in the scripts on jobs, each of which must be found."""
+
+from __future__ import annotations
+
+from tests.simulation.mutations import Mutation
+
+JOB_MUTATIONS = [
+    Mutation(
+        "a job that is done stays in the worker's hands",
+        "  call_in_chunks('HDEL', running, processes)\n",
+        "",
+        "are accounted for",
+    ),
+    Mutation(
+        "a send repeated is done twice",
+        "if done then return done end\n\njobs.guard(keys, jobs.ADMIT_KEYS)\nlocal known",
+        "jobs.guard(keys, jobs.ADMIT_KEYS)\nlocal known",
+        "had a second effect",
+    ),
+    Mutation(
+        "a start repeated starts twice",
+        "if done then return jobs.repeat_hand_out(keys, claim, done) end\n",
+        "",
+        "had a second effect",
+    ),
+    Mutation(
+        "an entry that is out of date is handed out",
+        "if facts.state ~= jobs.READY or facts.turn ~= (turn or facts.number) then facts = false end",
+        "",
+        "",
+    ),
+    Mutation(
+        "jobs are promoted before their time",
+        "ZRANGEBYSCORE', keys.due, '-inf', whole(now)",
+        "ZRANGEBYSCORE', keys.due, '-inf', '+inf'",
+        "though it was not its time",
+    ),
+    Mutation(
+        "a cancelled job stays due",
+        "    redis.call('ZREM', keys.due, id)\n    jobs.end_job",
+        "    jobs.end_job",
+        "stands in 'due' but is cancelled",
+    ),
+    Mutation(
+        "a slot is not freed",
+        "if redis.call('HINCRBY', keys.busy, key, -1) <= 0 then",
+        "if false then",
+        "are counted in busy",
+    ),
+    Mutation(
+        "one job more than allowed runs at once",
+        "limit.free = limit.slots - ",
+        "limit.free = limit.slots + 1 - ",
+        "may",
+    ),
+    Mutation(
+        "tokens come twice as fast",
+        "math.max(0, now - at) * limit.rate",
+        "math.max(0, now - at) * 2 * limit.rate",
+        "allows",
+    ),
+    Mutation(
+        "a slot that is free is offered to nobody",
+        "pcall(jobs.unpark_key, keys, key, now)",
+        "false, 0",
+        "not within",
+    ),
+    Mutation(
+        "a type that is paused is handed out",
+        "elseif is_paused(head.type) or not jobs.handles",
+        "elseif not jobs.handles",
+        "is paused",
+    ),
+    Mutation(
+        "a queue that is paused hands out",
+        "  if is_paused then\n    -- No alarm",
+        "  if false then\n    -- No alarm",
+        "may start nothing",
+    ),
+    Mutation(
+        "what has expired is started",
+        "if head.expires_ms > 0 and facts.since",
+        "if false and facts.since",
+        "after it had expired",
+    ),
+    Mutation(
+        "the least urgent goes first",
+        "local levels = redis.call('ZRANGE', keys.levels",
+        "local levels = redis.call('ZREVRANGE', keys.levels",
+        "which is more urgent",
+    ),
+    Mutation(
+        "what is given back goes to the end of its line",
+        "if #again > 0 then jobs.return_to_lines(keys, again) end",
+        "if #again > 0 then jobs.send_to_lines(keys, again) end",
+        "which came earlier",
+    ),
+    Mutation(
+        "poison is tried for ever",
+        "elseif facts.crashes >= jobs.POISON_FROM and",
+        "elseif false and",
+        "crashes",
+    ),
+    Mutation(
+        "a worker that was failed stays a member",
+        "redis.call('SREM', keys.members, worker)\nredis.call('SREM', keys.idle, worker)\n"
+        "redis.call('HDEL', keys.types",
+        "redis.call('SREM', keys.idle, worker)\nredis.call('HDEL', keys.types",
+        "",
+    ),
+    Mutation(
+        "a schedule is fired whatever slot was meant",
+        "if not stored or tonumber(stored) ~= tonumber(slot) or",
+        "if not stored or",
+        "",
+    ),
+    Mutation(
+        "a unique key is never freed",
+        "    jobs.free_unique(keys, id, facts, jobs.UNIQUE_UNTIL_DONE)\n    jobs.free_unique",
+        "    jobs.free_unique",
+        "may not hold it",
+    ),
+    Mutation(
+        "a unique key is given to whoever comes",
+        "      elseif holder then",
+        "      elseif false then",
+        "key",
+    ),
+    Mutation(
+        "jobs come in without waking anybody",
+        "    wake_workers(keys.idle, keys['wake:'], ready)\n",
+        "",
+        "sleeps in",
+    ),
+    Mutation(
+        "nobody gets up for what is due",
+        "  redis.call('ZADD', keys.alarms, whole(math.max(at, now + 1)), worker)\n"
+        "  return math.max(at - now, 0)",
+        "  return -1",
+        "not within",
+    ),
+    Mutation(
+        "process ids are given out again",
+        "redis.call('HINCRBY', keys.meta, 'process', #taken) - #taken + 1",
+        "redis.call('HINCRBY', keys.meta, 'process', 1) - #taken + 1",
+        "",
+    ),
+    Mutation(
+        "a deleted queue leaves its history behind",
+        "'schedules', 'slots', 'history'}",
+        "'schedules', 'slots'}",
+        "these keys are left",
+    ),
+]

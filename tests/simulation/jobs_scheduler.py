@@ -1,0 +1,238 @@
+"""One run of one seed, with jobs: trouble, recovery, rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.client import job_ids
+from penstock.codec.ids import id_text
+from penstock.model.jobs import FINAL_STATES, Report
+from penstock.store.command import Operation
+from penstock.store.commands.jobs import leave_jobs
+from tests.simulation import jobs_clients, jobs_workers
+from tests.simulation.arguments import Arguments
+from tests.simulation.engine import RECOVERY_MS, Engine, Faults, summarise
+from tests.simulation.jobs_history import JobHistory
+from tests.simulation.programs import Program
+from tests.simulation.server import Violated
+
+if TYPE_CHECKING:
+    from penstock.model.jobs import HandedOut
+    from penstock.store.command import Command
+    from tests.simulation.jobs_look import Look
+    from tests.simulation.jobs_world import JobWorld
+
+MAX_JOBS = 40
+MAX_WORKERS = 5
+MAX_NAMES = 20
+"""how many workers there may be one after the other"""
+_FIRST_ID = 10**6
+
+
+class JobScheduler(Engine):
+    """Everybody works on jobs."""
+
+    world: JobWorld
+    jumps_ms = (50, 500, 4_000, 60_000)
+    option = " --jobs"
+
+    def __init__(self, world: JobWorld, seed: int) -> None:
+        super().__init__(world, seed)
+        world.reset()
+        self.look: Look = world.look()
+        self.history = JobHistory(self.sometimes)
+        self.faults = Faults.draw(self.random)
+        self._data_made = 0
+        self._last_id = _FIRST_ID
+
+    # What clients need.
+
+    def take(self, count: int) -> int:
+        """Ids for new jobs, in the place of those that have the time in them and are random; once
+        in a while somebody else has made the same one.
+        """
+        if self._last_id > _FIRST_ID and self.random.random() < 0.02:
+            self.happened("id made twice")
+            first = self.random.randint(_FIRST_ID + 1, self._last_id)
+            self.history.reused.update(map(id_text, range(first, first + count)))
+            return first
+        first = self._last_id + 1
+        self._last_id += count
+        return first
+
+    def new_data(self, count: int) -> list[bytes]:
+        """Never seen before; every seventh or so kills its worker."""
+        numbers = range(self._data_made, self._data_made + count)
+        self._data_made += count
+        kind = b"poison" if self.random.random() < 0.15 else b"job"
+        return [b"%s-%d" % (kind, number) for number in numbers]
+
+    def new_report(self, queue: str, job: HandedOut) -> Report:
+        """What came of a job."""
+        random = self.random
+        stored = self.look.queues[queue].jobs.get(job.id)
+        if b"poison" in job.data:
+            return Report(job.process, "crashed", 5, 5, 0, "", jobs_workers.ERROR)
+        if stored is not None and stored.is_cancel_asked and random.random() < 0.7:
+            return Report(job.process, "cancelled", 5, 5)
+        choice = random.random()
+        if choice < 0.55:
+            return Report(job.process, "done", 5, 5, 0, "", b"j1")
+        if choice < 0.75:
+            delay_ms = random.choice((0, 0, 1, 400, 3_000))
+            return Report(job.process, "failed", 5, 5, delay_ms, "", jobs_workers.ERROR)
+        if choice < 0.8:
+            return Report(job.process, "final", 5, 5, 0, "rejected", jobs_workers.ERROR)
+        if choice < 0.87:
+            return Report(job.process, "crashed", 5, 5, 0, "", jobs_workers.ERROR)
+        if self.is_draining:
+            return Report(job.process, "done", 5, 5, 0, "", b"j1")
+        return Report(job.process, "stopped")
+
+    def run_ms(self) -> float:
+        """How long a job takes."""
+        if self.random.random() < 0.1 and not self.is_draining:
+            return self.random.uniform(1_000, 6_000)
+        return self.random.expovariate(1 / 250)
+
+    def lifetime_ms(self) -> float:
+        """How long a worker goes on before it stops by itself."""
+        return self.random.expovariate(1 / 15_000)
+
+    # The run.
+
+    def run(self, steps: int = 300) -> None:
+        """The whole story: trouble, recovery, rest. Raises Violated."""
+        numbers, job_ids._numbers = job_ids._numbers, self  # type: ignore[assignment]
+        try:
+            for kind in ("worker", "worker", "producer", "producer", "firer", "firer", "operator"):
+                self._start_program(kind)
+            while self.steps < steps:
+                self._populate()
+                self.step()
+            self._heal()
+            self._drain()
+            self._stop()
+            self._inspect_remains()
+        finally:
+            job_ids._numbers = numbers
+            for program in self._programs:
+                program.close()
+
+    def _execute(self, command: Command[Any], who: str, unsettled: set[str]) -> list[Any]:
+        before = self.look
+        self._set_clock()
+        reply, after = self.world.run(command)
+        self.trace.append((self.now_ms, who, summarise(command), reply))
+        self.look = after
+        if command.script.name == "register_queue":
+            unsettled.add(Arguments(command)["incarnation"])
+        unsettled |= _incarnations(before) - _incarnations(after)
+        self.history.observe(command, reply, before, after, self.world.now_ms)
+        if command.script.name == "fail_worker":
+            reply[1:] = sorted(reply[1:])  # a set has no order, and a replay must have one
+        return reply
+
+    def _check_hands(self) -> None:
+        for program in self._programs:
+            if program.hands is not None and program.hands.is_open:
+                jobs_workers.check_hands(program, self.look)
+
+    # The acts after the trouble.
+
+    def _heal(self) -> None:
+        self._end_trouble()
+        self._start_program("healer")
+        for _ in range(2):
+            self._start_program("worker", must=True)
+        self._until(
+            lambda: self._are_gone("producer", "operator", "firer", "healer"),
+            60_000,
+            "producers and operators come to an end",
+        )
+        self._start_program("healer")
+        self._until(lambda: self._are_gone("healer"), 60_000, "all is well")
+
+    def _drain(self) -> None:
+        """Liveness: the dead are recovered in time, what is due is fired, and everything that was
+        accepted comes to an end, though nobody looks unless it is woken.
+        """
+        self._until(
+            lambda: self.look.known_workers <= self._living(),
+            RECOVERY_MS,
+            "dead workers are recovered",
+        )
+        self._until(self._are_slots_fired, 20_000, "slots that are due are fired")
+        self._start_program("latecomer")
+        self._start_program("closer")
+        self._until(self._are_jobs_ended, 120_000, "all jobs come to an end")
+
+    def _are_slots_fired(self) -> bool:
+        self._set_clock()
+        slots = [slot for queue in self.look.queues.values() for slot in queue.slots.values()]
+        return all(slot > self.world.now_ms for slot in slots)
+
+    def _are_jobs_ended(self) -> bool:
+        jobs = [job for queue in self.look.queues.values() for job in queue.jobs.values()]
+        is_quiet = self._are_gone("latecomer", "closer")
+        return is_quiet and all(job.stored.state in FINAL_STATES for job in jobs)
+
+    def _stop(self) -> None:
+        self.is_stopping = True
+        self._until(lambda: not any(self._routines()), 60_000, "workers stop")
+
+    def _inspect_remains(self) -> None:
+        """No leaks: once the queues are deleted, nothing is left at all."""
+        self._mend_members()
+        self._start_program("undertaker")
+        self._until(lambda: not any(self._routines()), 60_000, "queues are deleted")
+        look = self.look
+        if look.known_workers or look.info or look.work:
+            raise Violated(f"traces of workers are left: {look}")
+        if look.registry - self._abandoned:
+            raise Violated(f"queues are registered that nobody knows: {look.registry}")
+        keys = self.world.stored_keys() - {self.world.keys.queues}
+        if keys:
+            raise Violated(f"queues are deleted, and these keys are left: {sorted(keys)}")
+
+    def _mend_members(self) -> None:
+        """A worker that crashes while it joins may stay a member; as `penstock fsck --repair` does
+        it.
+        """
+        for name, queue in self.look.queues.items():
+            for worker in sorted(queue.snapshot.survey.members - self.look.known_workers):
+                keys = self.world.keys.queue(name)
+                operation = Operation(f"mender.{worker}", 1)
+                self._execute(leave_jobs(keys, operation, worker, True), "mender", self._abandoned)
+                self.happened("member is unknown, mended")
+
+    # Who is there.
+
+    def _populate(self) -> None:
+        """Whoever has gone is replaced, as long as the world stays small."""
+        alive = [program for program in self._programs if program.routines]
+        self._programs = alive
+        count = {kind: sum(p.kind == kind for p in alive) for kind in jobs_clients.ROUTINES}
+        jobs = sum(len(queue.jobs) for queue in self.look.queues.values())
+        wanted = {
+            "worker": 0.1 if count["worker"] < MAX_WORKERS - 1 else 0.0,
+            "sweeper": 0.01 if count["sweeper"] < 1 else 0.0,
+            "producer": 0.1 if count["producer"] < 3 and jobs < MAX_JOBS else 0.0,
+            "firer": 0.1 if count["firer"] < 2 else 0.0,
+            "operator": 0.1 if count["operator"] < 2 else 0.0,
+        }
+        for kind, chance in wanted.items():
+            if self.random.random() < chance:
+                self._start_program(kind)
+
+    def _start_program(self, kind: str, must: bool = False) -> None:
+        if kind in ("worker", "sweeper") and len(self.world.workers) >= MAX_NAMES and not must:
+            return
+        self._programs_made += 1
+        program = Program(self, kind, f"{kind} {self._programs_made}", self.new_client())
+        program.spawn(jobs_clients.routine(self, program), "main")
+        self._programs.append(program)
+
+
+def _incarnations(look: Look) -> set[str]:
+    return {queue.incarnation for queue in look.queues.values() if queue.incarnation}

@@ -1,0 +1,36 @@
+"""Schedules that have fallen due and cannot send anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.servers import wait_for
+from tests.worker.job_kinds import in_thread
+
+if TYPE_CHECKING:
+    import logging
+    from collections.abc import Callable
+
+    import pytest
+
+    import penstock
+    from tests.worker.conftest import RunningWorker
+
+
+def test_a_schedule_that_cannot_send_does_not_keep_its_worker_busy(
+    ps: penstock.Penstock,
+    serve: Callable[..., RunningWorker],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ps.jobs("mail").configure(max_length=1)
+    ps.jobs("mail").add("nobody runs this")
+    ps.schedules("mail").add("often", in_thread.type, every=1)
+
+    def refusals() -> list[logging.LogRecord]:
+        return [record for record in caplog.records if "could not be fired" in record.msg]
+
+    serve(in_thread)
+
+    wait_for(lambda: len(refusals()) >= 2)
+    first, second = refusals()[:2]
+    assert second.created - first.created > 0.5
