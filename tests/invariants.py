@@ -16,6 +16,7 @@ from penstock.model.invariants import (
     tokens_only_grow,
     violations,
 )
+from penstock.model.job_invariants import all_violations
 from penstock.model.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -40,6 +41,6 @@ __all__ = [
 def assert_invariants(client: penstock.Penstock) -> Snapshot:
     """Everything that must be true at rest is true of the client's namespace."""
     snapshot = take_snapshot(client)
-    found = violations(snapshot)
+    found = all_violations(snapshot)
     assert not found, "\n".join(f"{v.invariant} {v.queue}: {v.message}" for v in found)
     return snapshot

@@ -40,6 +40,8 @@ class Job:
     failures: int = 0
     crashes: int = 0
     worker: str = ""
+    started: int = 0
+    """how many had been started before"""
     is_cancel_asked: bool = False
 
 
@@ -105,6 +107,7 @@ class Model:
         self.is_paused = False
         self.paused_types: set[str] = set()
         self.turns = 0
+        self.starts = 0
         self._rooms: dict[str, Room | None] = {}
 
     # What clients do.
@@ -217,7 +220,9 @@ class Model:
         self._rooms.clear()
 
     def held(self, worker: str) -> list[Job]:
-        return [job for job in self.jobs.values() if job.worker == worker]
+        """In the order in which they were started."""
+        held = (job for job in self.jobs.values() if job.worker == worker)
+        return sorted(held, key=lambda job: job.started)
 
     # Where jobs stand.
 
@@ -341,7 +346,8 @@ class Model:
             if room and room.limit.rate and room.used:
                 self.buckets[key] = (float(f"{room.tokens - room.used:.9f}"), self.now)
         for job in taken:
-            job.state, job.worker = "running", worker
+            job.state, job.worker, job.started = "running", worker, self.starts
+            self.starts += 1
             self._free(job, "queued")
         ids = [job.id for job in taken]
         if may_be_more and len(taken) < limit and not (whole and whole.left() < 1):

@@ -57,7 +57,9 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
     "set_limit": replies("ok", "no_queue", "newer"),
     "set_share": replies("ok", "no_queue", "newer"),
     "read_rules": replies("newer", ok=[b"ok", [], [], [], []]),
-    "put_schedule": replies(*QUEUE_WORDS, ok=[b"ok", 1], too_many=[b"too_many", 1000]),
+    "put_schedule": replies(
+        *QUEUE_WORDS, ok=[b"ok", 1], late=[b"late"], too_many=[b"too_many", 1000]
+    ),
     "remove_schedule": replies("ok", "absent", "newer"),
     "list_schedules": replies("newer", ok=[b"ok", b"5", b"nightly", b"{}", b""]),
     "fire_schedule": replies("newer", "taken", "full", ok=[b"ok", 1], late=[b"late"]),

@@ -45,7 +45,7 @@ class JobJournal(Journal):
         records = [record for record in self.records() if record.kind in kinds]
         by_key = {record.key: record for record in records}
         twice = [record for record in records if by_key[record.key] is not record]
-        assert not twice, f"attempts that ran twice: {twice}"
+        assert not twice, f"{len(twice)} attempts ran twice, such as {twice[:3]}"
         return by_key
 
 
@@ -80,5 +80,5 @@ def by_key(history: Iterable[EndedAttempt]) -> dict[Key, EndedAttempt]:
     entries = list(history)
     found = {(entry.job, entry.attempt): entry for entry in entries}
     twice = [entry for entry in entries if found[entry.job, entry.attempt] is not entry]
-    assert not twice, f"attempts that ended twice: {twice}"
+    assert not twice, f"{len(twice)} attempts ended twice, such as {twice[:3]}"
     return found

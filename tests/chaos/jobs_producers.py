@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from penstock.model.job_options import JobSettings
     from tests.chaos.harness import World
 
-_KEYS = 4
+_KEYS = 2
 _WAITED_FOR = 0.05
 _KINDS: tuple[tuple[int, JobFunction[..., Any]], ...] = (
-    (40, quick), (15, slow), (12, flaky), (2, doomed), (4, isolated), (12, patient), (5, single),
+    (40, quick), (15, slow), (12, flaky), (2, doomed), (4, isolated), (12, patient), (10, single),
     (10, limited),
 )  # fmt: skip
 

@@ -26,6 +26,7 @@ def test_a_sound_store_is_clean(cli: CommandLine, queue: penstock.Queue) -> None
         "is_clean": True,
         "queues": 1,
         "tasks": 2,
+        "jobs": 0,
         "workers": 0,
         "violations": [],
         "repaired": [],
@@ -70,3 +71,22 @@ def test_what_was_repaired_is_told_apart_from_what_is_left(
     redis_client.hset(keys.failures, DIGEST, 3)
 
     assert cli.json("fsck", "--repair")["is_clean"] is True
+
+
+def test_queues_of_jobs_are_checked_and_repaired_too(
+    cli: CommandLine, ps: penstock.Penstock, redis_client: redis.Redis, keys: QueueKeys
+) -> None:
+    ps.jobs("mail").add_many("email", [1, 2, 3])
+    redis_client.hincrby(keys.of_jobs("counts"), "rT:email", 2)
+
+    shown = cli("fsck")
+
+    assert shown.exit_code == 1
+    assert "5 are counted in counts as 'rT:email', 2 too many" in shown.stdout.replace("\n", " ")
+    assert "1 queue, 0 tasks, 3 jobs, 0 workers: 1 violation" in shown.stdout
+
+    mended = cli("fsck", "--repair")
+
+    assert mended.exit_code == 0
+    assert "0 violations, 1 repaired" in mended.stdout
+    assert ps.jobs("mail").counts(type="email")["ready"] == 3

@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 # fmt: off
 GROWING = [
     "jobs/send_jobs", "jobs/put_schedule", "jobs/fire_schedule", "jobs/set_limit",
-    "jobs/set_share", "jobs/note_job", "jobs/mend_count", "jobs/mend_line", "jobs/mend_page",
+    "jobs/set_share", "jobs/note_job",
 ]
-WORKING_OFF = [name for name in job_script_names() if name not in GROWING] + [
+REPAIRS = [name for name in job_script_names() if name.startswith("jobs/mend_")]
+WORKING_OFF = [name for name in job_script_names() if name not in GROWING + REPAIRS] + [
     "report only", "stop", "leave in peace", "start as a worker that takes one type",
     "cancel what has its time", "change the priority", "put off", "purge what is old",
     "purge what is finished", "pause a type", "lift a limit", "end a share",

@@ -34,6 +34,7 @@ PRIORITIES = (0, 0, 0, 10, -5, -10, 3)
 TENANTS = ("", "", "acme", "zeta", "tiny")
 KEYS = ("", "", "host", "api")
 UNIQUE = ("red", "green")
+SCHEDULES = ("hourly", "nightly")
 _EXPECTED = (
     *(IllegalMove, JobNotFound, QueueNotFound, ScheduleNotFound, StoreUnavailable, QueueFull),
 )
@@ -106,21 +107,45 @@ def _draw_unique(random: Random, options: JobSettings) -> None:
 
 
 async def fire(scheduler: JobScheduler, program: Program) -> None:
-    """Fires whatever is due, beside the workers and any other firer."""
-    while not scheduler.is_draining:
-        await Sleep(scheduler.random.expovariate(1 / 1_500))
-        keys = program.client.keys.queue(scheduler.random.choice(QUEUES))
+    """Adds its schedules, as an application does when it starts, then fires whatever is due, beside
+    the workers and any other firer.
+    """
+    random = scheduler.random
+    for _ in range(random.randint(5, 20)):
+        if scheduler.is_draining:
+            return
+        queue = random.choice(QUEUES)
         try:
-            await fire_schedules(program.client, keys, [])
+            if random.random() < 0.25:
+                await _add_schedule(scheduler, program, queue, random.choice(SCHEDULES))
+            else:
+                await fire_schedules(program.client, program.client.keys.queue(queue), [])
         except StoreUnavailable:
-            continue
+            scheduler.happened("firer gave up")
+        await Sleep(random.expovariate(1 / 600))
+
+
+async def _add_schedule(scheduler: JobScheduler, program: Program, queue: str, name: str) -> None:
+    random = scheduler.random
+    options: JobSettings = {"attempts": 2}
+    if random.random() < 0.2:
+        options["unique"] = "schedule"
+    misfire: Any = random.choice(("skip", "once", "all", "all"))
+    times: dict[str, Any] = {"every": 1 if name == "hourly" else random.choice((3, 10))}
+    if random.random() < 0.2:
+        times = {"cron": "* * * * *"}
+    data = scheduler.new_data(1)[0]
+    await program.client.schedules(queue).add(
+        name, random.choice(TYPES), data, misfire=misfire, **times, **options
+    )
+    scheduler.happened("schedule added")
 
 
 async def operate(scheduler: JobScheduler, program: Program) -> None:
     """Somebody at a keyboard."""
     random = scheduler.random
-    for _ in range(random.randint(3, 9)):
-        await Sleep(random.expovariate(1 / 500))
+    for _ in range(random.randint(5, 12)):
+        await Sleep(random.expovariate(1 / 250))
         if scheduler.is_draining:
             return
         jobs = program.client.jobs(random.choice(QUEUES))
@@ -210,22 +235,10 @@ async def _configure(scheduler: JobScheduler, program: Program, jobs: AsyncJobs)
 async def _schedule(scheduler: JobScheduler, program: Program, jobs: AsyncJobs) -> None:
     random = scheduler.random
     schedules = program.client.schedules(jobs.name)
-    name = random.choice(("hourly", "nightly"))
-    match random.choice(("add", "add", "add", "remove", "pause", "resume", "run")):
+    name = random.choice(SCHEDULES)
+    match random.choice(("add", "remove", "pause", "pause", "resume", "run")):
         case "add":
-            options: JobSettings = {"attempts": 2}
-            if random.random() < 0.2:
-                options |= {"unique": "schedule"}
-            misfire: Any = random.choice(("skip", "once", "all", "all"))
-            data = scheduler.new_data(1)[0]
-            if random.random() < 0.3:
-                every: dict[str, Any] = {"cron": "* * * * *"}
-            else:
-                every = {"every": random.choice((1, 3, 10))}
-            await schedules.add(
-                name, random.choice(TYPES), data, misfire=misfire, **every, **options
-            )
-            scheduler.happened("schedule added")
+            await _add_schedule(scheduler, program, jobs.name, name)
         case "remove":
             await schedules.remove(name)
         case "pause":
@@ -277,7 +290,7 @@ async def _pause_worker(scheduler: JobScheduler, program: Program, jobs: AsyncJo
 _OPERATIONS = (
     *(_change_job, _change_job, _change_job, _change_job, _change_many),
     *(_pause, _pause_type, _pause_type, _limit, _limit, _limit),
-    *(_configure, _configure, _schedule, _schedule, _schedule, _read, _delete, _fail),
+    *(_configure, _configure, _schedule, _schedule, _read, _delete, _delete, _fail),
     _pause_worker,
 )
 
@@ -286,6 +299,9 @@ async def heal(scheduler: JobScheduler, program: Program) -> None:
     """What somebody does when everything is over: nothing stays paused or full."""
     for name in QUEUES:
         jobs = program.client.jobs(name)
+        if scheduler.random.random() < 0.7:
+            for key in sorted(scheduler.look.queues[name].limits):
+                await jobs.limit(key)
         await jobs.resume()
         await jobs.configure(max_length=None)
         for job_type in TYPES:
@@ -300,7 +316,7 @@ async def come_late(scheduler: JobScheduler, program: Program) -> None:
         jobs = program.client.jobs(name)
         for delay, key in ((0.0, "host"), (1.0, ""), (2.5, "api")):
             settings: JobSettings = {"delay": delay, "key": key, "attempts": 2}
-            await jobs.send(make_options("email", settings), scheduler.new_data(3))
+            await jobs.send(make_options("email", settings), scheduler.new_data(1))
 
 
 async def close(scheduler: JobScheduler, program: Program) -> None:

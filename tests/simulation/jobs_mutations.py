@@ -25,8 +25,8 @@ JOB_MUTATIONS = [
     ),
     Mutation(
         "an entry that is out of date is handed out",
-        "if facts.state ~= jobs.READY or facts.turn ~= (turn or facts.number) then facts = false end",
-        "",
+        "facts.turn ~= (turn or facts.number) then facts = false end",
+        "false then facts = false end",
         "",
     ),
     Mutation(

@@ -39,8 +39,9 @@ class JobScheduler(Engine):
     def __init__(self, world: JobWorld, seed: int) -> None:
         super().__init__(world, seed)
         world.reset()
+        world.is_heard = self.random.random() < 0.5
         self.look: Look = world.look()
-        self.history = JobHistory(self.sometimes)
+        self.history = JobHistory(self.sometimes, world.is_heard)
         self.faults = Faults.draw(self.random)
         self._data_made = 0
         self._last_id = _FIRST_ID
@@ -122,6 +123,7 @@ class JobScheduler(Engine):
     def _execute(self, command: Command[Any], who: str, unsettled: set[str]) -> list[Any]:
         before = self.look
         self._set_clock()
+        self.world.listen(self._living())
         reply, after = self.world.run(command)
         self.trace.append((self.now_ms, who, summarise(command), reply))
         self.look = after
@@ -142,11 +144,10 @@ class JobScheduler(Engine):
 
     def _heal(self) -> None:
         self._end_trouble()
-        self._start_program("healer")
         for _ in range(2):
             self._start_program("worker", must=True)
         self._until(
-            lambda: self._are_gone("producer", "operator", "firer", "healer"),
+            lambda: self._are_gone("producer", "operator", "firer"),
             60_000,
             "producers and operators come to an end",
         )
@@ -218,8 +219,8 @@ class JobScheduler(Engine):
             "worker": 0.1 if count["worker"] < MAX_WORKERS - 1 else 0.0,
             "sweeper": 0.01 if count["sweeper"] < 1 else 0.0,
             "producer": 0.1 if count["producer"] < 3 and jobs < MAX_JOBS else 0.0,
-            "firer": 0.1 if count["firer"] < 2 else 0.0,
-            "operator": 0.1 if count["operator"] < 2 else 0.0,
+            "firer": 0.1 if count["firer"] < 3 else 0.0,
+            "operator": 0.1 if count["operator"] < 3 else 0.0,
         }
         for kind, chance in wanted.items():
             if self.random.random() < chance:

@@ -24,15 +24,32 @@ class SlotBooks:
         name = change.step.name
         old, new = change.old, change.new
         is_same = (old.slots, old.schedules) == (new.slots, new.schedules)
-        if name == "fire_schedule":
+        if name == "put_schedule":
+            self._put(change)
+        elif name == "fire_schedule":
             if is_same and change.changed:
                 raise Violated(
                     f"{change.step.arguments['name']!r} was fired again for a slot that is over"
                 )
             if not is_same:
                 self._fired(change)
-        elif not is_same and name not in ("put_schedule", "remove_schedule", "delete_jobs"):
+        elif not is_same and name not in ("remove_schedule", "delete_jobs"):
             raise Violated(f"{name} changed the schedules of {change.queue}")
+
+    def _put(self, change: Change) -> None:
+        """One that is added again as it was before is due when it was."""
+        name = change.step.arguments["name"]
+        if name not in change.old.schedules:
+            return
+        old = decode_schedule(change.old.schedules[name])
+        new = decode_schedule(change.new.schedules[name])
+        is_same = (old.cron, old.every_ms) == (new.cron, new.every_ms)
+        is_paused = old.is_paused or new.is_paused
+        if is_same and not is_paused and change.old.slots[name] != change.new.slots[name]:
+            raise Violated(
+                f"{name!r} was due at {change.old.slots[name]} and is at {change.new.slots[name]}, "
+                "though its times are the same"
+            )
 
     def _fired(self, change: Change) -> None:
         arguments, now_ms = change.step.arguments, change.step.now_ms

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.store.keys import JOB_KEY_TYPES, KEY_TYPES, QUEUE_KEY_TYPES
 from penstock.store.script import Script
+from tests.simulation.hearing import LISTENERS, with_hearing
 from tests.simulation.jobs_look import Look, Parts, QueueLook, open_value, queue_look
 from tests.simulation.server import QUEUES, Scripts, Server, Violated
 
@@ -24,19 +25,34 @@ class JobWorld(Server):
     """Reads everything after every command, and takes apart what has changed."""
 
     def __init__(self, path: Path, scripts: Scripts | None = None) -> None:
+        self.is_heard = False
+        """whether workers hear when they are called; otherwise everybody is woken"""
+        self._listeners: frozenset[str] = frozenset()
         super().__init__(path, scripts)
-        self.path = path
         self._opened: dict[bytes, tuple[Any, Any]] = {}
         self._queues: dict[str, tuple[dict[bytes, Any], QueueLook]] = {}
         self._name = lru_cache(maxsize=100_000)(self._identify)
 
+    @property
+    def scripts(self) -> Scripts:
+        return self._heard if self.is_heard else self._plain
+
+    @scripts.setter
+    def scripts(self, scripts: Scripts) -> None:
+        change = scripts.change or (lambda text: text)
+        self._plain = scripts
+        self._heard = Scripts(lambda text: with_hearing(change(text)))
+
     def reset(self) -> None:
         super().reset()
+        self._listeners = frozenset()
         self._opened = {}
         self._queues = {}
 
     def listen(self, workers: frozenset[str]) -> None:
         """From now on, these workers hear when they are called."""
+        if workers == self._listeners or not self.is_heard:
+            return
         self._listeners = workers
         self.ask([("DEL", LISTENERS), *[("SADD", LISTENERS, worker) for worker in workers]])
 

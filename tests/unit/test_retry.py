@@ -49,6 +49,14 @@ def test_waits_are_random_grow_and_stay_bounded(clock: Clock) -> None:
     assert len({wait for tries in waits for wait in tries}) > 1000
 
 
+def test_patience_without_end_has_none(clock: Clock) -> None:
+    patience = Patience(None)
+
+    waits = [patience.next_wait_s() for _ in range(5000)]
+
+    assert max(wait or 0 for wait in waits) <= 2.0
+
+
 def test_patience_ends_when_its_time_is_over(clock: Clock) -> None:
     patience = Patience(30.0)
     patience.next_wait_s()

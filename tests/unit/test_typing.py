@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 
-PROGRAM = '''
+PROGRAM = """
 import penstock
 
 @penstock.job(queue="images", attempts=3)
@@ -38,7 +38,7 @@ async def use(ps: penstock.Penstock, aps: penstock.AsyncPenstock) -> None:
     reveal_type(resize.send_many([("a", 1)]))
     reveal_type(await (await aps.jobs("mail").add("email", {"a": 1})).state())
     reveal_type(ps.jobs("mail").add("email").state)
-'''
+"""
 
 REVEALED = [
     "Job[str]",

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +10,6 @@ import penstock
 from tests.servers import wait_for
 from tests.worker.job_kinds import (
     EVERYWHERE,
-    deaf_in_process,
     doomed_in_process,
     doomed_in_thread,
     in_process,
@@ -26,7 +22,6 @@ from tests.worker.job_kinds import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from penstock.client.functions import JobFunction
     from tests.worker.conftest import RunningWorker
@@ -215,63 +210,6 @@ def test_a_failed_job_waits_for_its_backoff(ps: penstock.Penstock, serve: Serve)
     job.promote()
     with pytest.raises(penstock.JobFailed):
         job.result(20)
-
-
-def test_a_job_in_a_thread_that_runs_too_long_fails_at_its_deadline(
-    ps: penstock.Penstock, serve: Serve
-) -> None:
-    may_go_on = threading.Event()
-    cancelled: list[bool] = []
-
-    @penstock.job(queue="mail", timeout=0.1)
-    def dawdle() -> str:
-        job = penstock.current()
-        assert may_go_on.wait(20)
-        cancelled.append(job.cancelled)
-        job.log("nobody hears this any more")
-        return "too late"
-
-    serve(dawdle, in_thread)
-    job = dawdle.on(ps).send()
-
-    with pytest.raises(penstock.JobFailed, match=r"is dead \(timeout\).*its timeout of 0.1 s"):
-        job.result(20)
-    assert in_thread.on(ps).send("describe itself").result(20), "the slot is free again"
-    may_go_on.set()
-    wait_for(lambda: cancelled == [True])
-    assert in_thread.on(ps).send("describe itself").result(20)
-    assert (job.state, job.log()) == ("dead", [])
-
-
-def test_a_coroutine_that_runs_too_long_is_cancelled(ps: penstock.Penstock, serve: Serve) -> None:
-    ended: list[str] = []
-
-    @penstock.job(queue="mail", timeout=0.1, attempts=2, backoff="none")
-    async def dawdle() -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.append("in good order")
-
-    serve(dawdle)
-    job = dawdle.on(ps).send()
-
-    with pytest.raises(penstock.JobFailed, match=r"is dead \(timeout\).*its timeout of 0.1 s"):
-        job.result(20)
-    assert ended == ["in good order"] * 2
-    assert job.info().failures == 2
-
-
-def test_a_process_that_runs_too_long_is_ended(
-    ps: penstock.Penstock, serve: Serve, tmp_path: Path
-) -> None:
-    serve(deaf_in_process)
-    began_at = time.monotonic()
-    job = deaf_in_process.on(ps).options(timeout=0.2).send(str(tmp_path / "flag"))
-
-    with pytest.raises(penstock.JobFailed, match=r"is dead \(timeout\).*its process was ended"):
-        job.result(20)
-    assert time.monotonic() - began_at < 10
 
 
 def test_a_job_that_kills_its_process_three_times_is_poison(

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from tests.servers import RedisServer
     from tests.worker.conftest import RunningWorker
 
     Serve = Callable[..., RunningWorker]
@@ -167,93 +166,6 @@ def test_a_worker_that_lost_its_jobs_says_nothing_about_them(
     assert worker.id != old_id
     assert [(a.number, a.outcome, a.worker) for a in job.attempts()] == [(1, "lost", old_id)]
     check_jobs(ps.store, ps.keys.queue("mail"))
-
-
-def test_a_delayed_job_starts_at_its_time_and_until_then_nobody_asks(
-    own_server: RedisServer, namespace: str, serve: Serve
-) -> None:
-    with penstock.connect(own_server.url, namespace=namespace) as ps:
-        serve(in_thread, url=own_server.url, heartbeat_ms=20_000, lease_ms=60_000)
-        soon = in_thread.on(ps).options(delay=0.1).send("describe itself")
-        soon.result(20)  # everything that is only said once has been said
-        wait_for(lambda: ps.queue("mail").inspect().idle == 1)
-        job = in_thread.on(ps).options(delay=1.5).send("describe itself")
-        wait_for(lambda: ps.queue("mail").inspect().idle == 1)
-        own_server.command("CONFIG", "RESETSTAT")
-
-        job.result(20)
-
-        # One look at the job by whoever waits for it, one start, one report; perhaps a wake-up.
-        assert commands_of(own_server)["evalsha"] <= 5
-        info = job.info()
-        assert 0 <= info.started_at - info.due_at < 1
-
-
-def test_an_idle_worker_only_renews_its_lease(
-    own_server: RedisServer, namespace: str, serve: Serve
-) -> None:
-    with penstock.connect(own_server.url, namespace=namespace) as ps:
-        serve(in_thread, url=own_server.url, heartbeat_ms=100, lease_ms=10_000)
-        later = in_thread.on(ps).options(delay=3600).send("describe itself")
-        wait_for(lambda: ps.queue("mail").inspect().idle == 1 and later.state == "scheduled")
-        own_server.command("CONFIG", "RESETSTAT")
-
-        wait_for(lambda: commands_of(own_server).get("evalsha", 0) >= 8)
-
-        # What a beat does. Nobody has looked at the queue, which would begin with HLEN.
-        beat = {"evalsha", "time", "zscore", "zadd", "zrem", "zrangebyscore", "sismember"}
-        assert commands_of(own_server).keys() - beat <= {"info", "config|resetstat"}
-
-
-def commands_of(server: RedisServer) -> dict[str, int]:
-    """What the server was asked since its figures were reset, also by scripts."""
-    stats = server.client.info("commandstats")
-    return {name.removeprefix("cmdstat_"): figures["calls"] for name, figures in stats.items()}
-
-
-def test_a_sooner_job_is_not_kept_waiting_by_a_later_one(
-    ps: penstock.Penstock, serve: Serve
-) -> None:
-    serve(in_thread)
-    later = in_thread.on(ps).options(delay=3600).send("describe itself")
-    wait_for(lambda: ps.queue("mail").inspect().idle == 1)
-
-    soon = in_thread.on(ps).options(delay=0.2).send("describe itself")
-
-    soon.result(20)
-    assert soon.info().started_at - soon.info().due_at < 1
-    assert later.state == "scheduled"
-
-
-def test_schedules_are_fired_by_whichever_worker_is_there(
-    ps: penstock.Penstock, mail: penstock.Jobs, serve: Serve
-) -> None:
-    for _ in range(3):
-        serve(in_thread)
-    schedules = ps.schedules("mail")
-    before = schedules.add("pulse", "thread", [["describe itself"]], every=1, misfire="all")
-    assert before.next_at is not None
-
-    wait_for(lambda: mail.counts()["done"] >= 2)
-
-    schedules.pause("pulse")
-    done = mail.page("done").jobs
-    assert [round(job.created_at) for job in done] == [
-        round(before.next_at) + n for n in range(len(done))
-    ]
-
-
-def test_a_schedule_fires_also_while_the_worker_has_other_work(
-    ps: penstock.Penstock, mail: penstock.Jobs, serve: Serve, gate: Gate
-) -> None:
-    serve(gate.function, in_thread, concurrency=2)
-    send(gate, ps, "long")
-    wait_for(lambda: gate.came)
-
-    ps.schedules("mail").add("pulse", "thread", [["describe itself"]], every=1)
-
-    wait_for(lambda: mail.counts(type="thread")["done"] >= 1)
-    ps.schedules("mail").remove("pulse")
 
 
 def test_a_paused_worker_starts_nothing_also_after_a_restart(

@@ -47,12 +47,12 @@ def test_no_result_is_missed_while_connections_are_cut_all_the_time(
 def test_a_client_that_waited_for_nothing_for_long_can_still_wait(
     ps: penstock.Penstock, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(results, "_SILENCE_S", 0.01)
+    monkeypatch.setattr(results, "_SILENCE_S", 0.1)
     serve(in_thread)
     in_thread.on(ps).send("describe itself").result(20)
 
     # So long that the client has asked several times whether the server is still there.
-    later = in_thread.on(ps).options(delay=0.2).send("describe itself")
+    later = in_thread.on(ps).options(delay=0.5).send("describe itself")
     wait_for(lambda: later.state == "done")
 
     assert in_thread.on(ps).send("describe itself").result(20)

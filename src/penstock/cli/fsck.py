@@ -43,6 +43,8 @@ def _show(report: Report) -> None:
         print_table(("state", "invariant", "queue", "what is wrong"), rows, empty="")
         click.echo()
     seen = [(report.queues, "queue"), (report.tasks, "task"), (report.workers, "worker")]
+    if report.jobs:
+        seen.insert(2, (report.jobs, "job"))
     wrong = counted(len(report.violations), "violation")
     mended = f", {len(report.repaired):,} repaired" if report.repaired else ""
     say(f"{', '.join(counted(*pair) for pair in seen)}: {wrong}{mended}")
@@ -63,6 +65,7 @@ def _document(report: Report) -> dict[str, object]:
         "is_clean": not report.violations,
         "queues": report.queues,
         "tasks": report.tasks,
+        "jobs": report.jobs,
         "workers": report.workers,
         "violations": described(report.violations),
         "repaired": described(report.repaired),

@@ -428,26 +428,25 @@ def traces_belong_to_members(queue: JobSnapshot) -> Iterator[Violation]:
     """I13: what is kept about workers is kept about those that serve the queue. Proves that a dead
     worker leaves nothing behind, and that nobody counts on it to get up.
     """
-    suspects = {
-        worker
-        for worker, id in queue.suspects.items()
-        if id not in queue.running.get(worker, {}).values()
-    }
-    kinds = (
-        ("types", queue.types - queue.survey.members),
-        ("alarms", queue.alarms - queue.survey.members),
-        ("suspects", suspects),
-    )
-    for kind, workers in kinds:
-        for worker in workers:
+    for kind, workers in (("types", queue.types), ("alarms", queue.alarms)):
+        for worker in workers - queue.survey.members:
             yield Violation(
                 "I13",
                 queue.queue,
-                f"{kind!r} names worker {worker!r}, which "
-                f"{'does not hold that job' if kind == 'suspects' else 'does not serve the queue'}",
+                f"{kind!r} names worker {worker!r}, which does not serve the queue",
                 is_repairable=True,
                 kind="trace_of_no_member",
                 subject=_subject(kind, worker),
+            )
+    for worker, id in queue.suspects.items():
+        if id not in queue.running.get(worker, {}).values():
+            yield Violation(
+                "I13",
+                queue.queue,
+                f"worker {worker!r} is said to hold job {id}, which it does not",
+                is_repairable=True,
+                kind="trace_of_no_member",
+                subject=_subject("suspects", worker, id),
             )
     for name in queue.slots - queue.schedules:
         yield Violation(

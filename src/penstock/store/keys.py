@@ -100,6 +100,15 @@ OWNED_KINDS = frozenset(
 )
 """One key for each worker, lane, line and the like, whose name comes last."""
 
+_OWNERS = {
+    "log": re.compile(r"\d+"),
+    "attempts": re.compile(r"\d+"),
+    "ring": re.compile(r"-?\d+"),
+    "line": re.compile(r"-?\d+:.*", re.DOTALL),
+    "page": re.compile(r"\d+:.+", re.DOTALL),
+}
+"""How the owner of a key is written, where it is not a name that somebody chose."""
+
 _KEY = re.compile(
     r"\{(?P<namespace>[^:{}]+)(?::(?P<queue>[^:{}]+))?\}:(?P<kind>\w+)(?::(?P<owner>.+))?",
     re.DOTALL,
@@ -156,8 +165,10 @@ class NamespaceKeys:
         queue = unquote(found["queue"] or "")
         kinds = KEY_TYPES if found["queue"] is None else QUEUE_KEY_TYPES | JOB_KEY_TYPES
         name = KeyName(queue, found["kind"], found["owner"] or "")
-        has_owner = name.kind in OWNED_KINDS
-        return name if name.kind in kinds and has_owner == bool(name.owner) else None
+        is_whole = (name.kind in OWNED_KINDS) == bool(name.owner)
+        spelling = _OWNERS.get(name.kind)
+        is_spelt = spelling is None or spelling.fullmatch(name.owner) is not None
+        return name if name.kind in kinds and is_whole and is_spelt else None
 
 
 class QueueKeys:

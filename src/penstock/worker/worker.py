@@ -339,6 +339,9 @@ class Worker:
         for feed in self._feeds:
             mine = [context for context in recalled if context.origin is feed]
             await feed.give_back(mine)
+            if mine:
+                # Where a thread only had no time to begin, there is room here all the same.
+                feed.look()
 
     def _report(self) -> None:
         """Outcomes are held back while tasks wait whose outcomes could go with them. Called after

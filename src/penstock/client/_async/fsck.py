@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.client._async.census import take_census
 from penstock.client._async.job_census import read_job_queue
-from penstock.client._async.job_repair import mend_jobs
+from penstock.client._async.job_repair import confirm, mend_jobs
 from penstock.client._async.recovery import fail_worker, leave_queue
 from penstock.client._async.transport import pause
 from penstock.codec.elements import HOLDER_BYTES, open_element, open_unique
@@ -61,6 +61,7 @@ async def check(client: AsyncPenstock) -> Report:
         snapshot = await take_snapshot(client)
         before = {violation.identity for violation in found}
         found = [v for v in all_violations(snapshot) if v.identity in before]
+        found = await confirm(client, found)
     if snapshot.mistyped_keys:
         # What cannot be read may be what makes the rest right: living workers would look unknown.
         found = [replace(violation, is_repairable=False) for violation in found]

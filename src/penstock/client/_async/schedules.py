@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock.codec.values import pack_data
-from penstock.errors import InvalidArgument, ScheduleNotFound
+from penstock.errors import InvalidArgument, ProtocolError, ScheduleNotFound
 from penstock.model.job_options import JobSettings, make_options
 from penstock.model.queues import check_payload
 from penstock.model.schedules import (
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from penstock.client._async.client import AsyncPenstock
     from penstock.client._async.job import AsyncJob
+    from penstock.store.commands.job_rules import StoredSchedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class AsyncSchedules:
         **options: Unpack[JobSettings],
     ) -> ScheduleState:
         """Send a job of this type at the times of `cron`, or `every` so many seconds. A schedule of
-        the same name is replaced.
+        the same name is replaced; if its times are the same, what is due already stays due.
 
         `misfire` says what happens to times at which no worker was there: `skip` them, run `once`
         for all of them, or run `all`. The other options are those of a job.
@@ -81,7 +82,11 @@ class AsyncSchedules:
             ends_at=ends_at,
             options=dict(options),
         )
-        return await self._put(schedule)
+        while True:
+            now_ms, stored = await self._read(name)
+            state = await self._put(schedule, stored, now_ms)
+            if state is not None:
+                return state
 
     async def list(self) -> list[ScheduleState]:
         """All schedules, by name."""
@@ -90,10 +95,10 @@ class AsyncSchedules:
 
     async def get(self, name: str) -> ScheduleState:
         """One schedule. Raises ScheduleNotFound."""
-        _, found = await self._store.run(job_rules.list_schedules(self._keys, [name]))
-        if not found:
+        _, stored = await self._read(name)
+        if stored is None:
             raise self._absent(name)
-        return _state(found[0])
+        return _state(stored)
 
     async def remove(self, name: str) -> None:
         """Remove a schedule; jobs that it has sent stay. Raises ScheduleNotFound."""
@@ -111,29 +116,65 @@ class AsyncSchedules:
 
     async def pause(self, name: str) -> None:
         """Let its times pass without sending anything."""
-        await self._put(replace((await self.get(name)).schedule, is_paused=True))
+        await self._change(name, is_paused=True)
 
     async def resume(self, name: str) -> None:
         """Send jobs again, from the next time on."""
-        await self._put(replace((await self.get(name)).schedule, is_paused=False))
+        await self._change(name, is_paused=False)
 
-    async def _put(self, schedule: Schedule) -> ScheduleState:
-        now_ms, _ = await self._store.run(job_rules.list_schedules(self._keys, only_time=True))
-        slot_ms = next_slot_ms(schedule, now_ms)
+    async def _change(self, name: str, is_paused: bool) -> None:
+        """Change it as it is at that moment, whoever else changes or fires it."""
+        while True:
+            now_ms, stored = await self._read(name)
+            if stored is None:
+                raise self._absent(name)
+            schedule = replace(decode_schedule(stored.definition), is_paused=is_paused)
+            if await self._put(schedule, stored, now_ms) is not None:
+                return
+
+    async def _read(self, name: str) -> tuple[int, StoredSchedule | None]:
+        now_ms, found = await self._store.run(job_rules.list_schedules(self._keys, [name]))
+        return now_ms, found[0] if found else None
+
+    async def _put(
+        self, schedule: Schedule, stored: StoredSchedule | None, now_ms: int
+    ) -> ScheduleState | None:
+        """Store a schedule in the place of what was read at that time; None if that is there no
+        more.
+        """
+        is_same = stored is not None and _has_same_times(stored, schedule)
+        slot_ms = stored.slot_ms if stored and is_same else next_slot_ms(schedule, now_ms)
         definition = encode_schedule(schedule)
-        await self._client.queue(self.queue)._in_queue(
+        read = job_rules.NO_SCHEDULE if stored is None else stored.as_read
+        is_new = await self._client.queue(self.queue)._in_queue(
             lambda incarnation: self._store.run_once(
                 lambda operation: job_rules.put_schedule(
-                    self._keys, operation, schedule.name, definition, slot_ms, incarnation
+                    self._keys, operation, schedule.name, definition, slot_ms, incarnation, read
                 )
             )
         )
+        if is_new is None:
+            return None
         return ScheduleState(schedule, None if slot_ms is None else slot_ms / 1000)
 
     def _absent(self, name: str) -> ScheduleNotFound:
         return ScheduleNotFound(
             f"queue {self.queue!r} has no schedule {name!r}; `penstock schedule list` shows all"
         )
+
+
+def _has_same_times(stored: StoredSchedule, new: Schedule) -> bool:
+    """Whether a slot of one is a slot of the other, and none has passed that is not to be made up
+    for.
+    """
+    try:
+        old = decode_schedule(stored.definition)
+    except ProtocolError:
+        return False  # what cannot be read is there to be replaced
+    if old.is_paused or new.is_paused:
+        return False
+    times = ("cron", "every_ms", "timezone", "starts_at_ms", "ends_at_ms")
+    return all(getattr(old, name) == getattr(new, name) for name in times)
 
 
 def _check_options(options: JobSettings) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.client._sync.census import take_census
 from penstock.client._sync.job_census import read_job_queue
-from penstock.client._sync.job_repair import mend_jobs
+from penstock.client._sync.job_repair import confirm, mend_jobs
 from penstock.client._sync.recovery import fail_worker, leave_queue
 from penstock.client._sync.transport import pause
 from penstock.codec.elements import HOLDER_BYTES, open_element, open_unique
@@ -63,6 +63,7 @@ def check(client: Penstock) -> Report:
         snapshot = take_snapshot(client)
         before = {violation.identity for violation in found}
         found = [v for v in all_violations(snapshot) if v.identity in before]
+        found = confirm(client, found)
     if snapshot.mistyped_keys:
         # What cannot be read may be what makes the rest right: living workers would look unknown.
         found = [replace(violation, is_repairable=False) for violation in found]

@@ -68,14 +68,35 @@ def scan_jobs(
     return Command(SCAN_JOBS, (keys.meta,), (cursor, table, count), decode)
 
 
-def mend_job(keys: QueueKeys, id_number: int, depth: int) -> Command[bool]:
-    """Put a job where its state says that it stands; False if it is there."""
-    return _mend(MEND_JOB, keys, id_number, depth)
+def mend_job(keys: QueueKeys, id_number: int, depth: int, is_real: bool = True) -> Command[bool]:
+    """Put a job where its state says that it stands; False if it is there. As with all of these, if
+    `is_real` is False nothing is written, and the answer is whether there is something to mend.
+    """
+    return _mend(MEND_JOB, keys, int(is_real), id_number, depth)
 
 
-def mend_page(keys: QueueKeys, listing: str, page: int, ids: Sequence[int]) -> Command[bool]:
+def mend_page(
+    keys: QueueKeys, listing: str, page: int, ids: Sequence[int], is_real: bool = True
+) -> Command[bool]:
     """Put jobs on a page of a listing or take them off, as each one's state says."""
-    return _mend(MEND_PAGE, keys, listing.encode(), page, *ids)
+    return _mend(MEND_PAGE, keys, int(is_real), listing.encode(), page, *ids)
+
+
+def mend_line(
+    keys: QueueKeys,
+    kind: Literal["line", "ring", "stray", "parked"],
+    name: str,
+    is_real: bool = True,
+) -> Command[bool]:
+    """Name what is there where it is looked for, and nothing that is not."""
+    return _mend(MEND_LINE, keys, int(is_real), kind, name.encode())
+
+
+def mend_trace(
+    keys: QueueKeys, kind: str, owner: bytes, holder: str = "", is_real: bool = True
+) -> Command[bool]:
+    """Forget what is kept about something that is gone; False if it is not."""
+    return _mend(MEND_TRACE, keys, int(is_real), kind, owner, holder)
 
 
 def mend_count(
@@ -83,18 +104,6 @@ def mend_count(
 ) -> Command[bool]:
     """Set a count right unless it has changed since it was seen."""
     return _mend(MEND_COUNT, keys, table, field.encode(), seen, right)
-
-
-def mend_line(
-    keys: QueueKeys, kind: Literal["line", "ring", "stray", "parked"], name: str
-) -> Command[bool]:
-    """Name what is there where it is looked for, and nothing that is not."""
-    return _mend(MEND_LINE, keys, kind, name.encode())
-
-
-def mend_trace(keys: QueueKeys, kind: str, owner: bytes, holder: str = "") -> Command[bool]:
-    """Forget what is kept about something that is gone; False if it is not."""
-    return _mend(MEND_TRACE, keys, kind, owner, holder)
 
 
 def open_entry(entry: bytes) -> Entry:

@@ -86,6 +86,15 @@ class StoredSchedule(NamedTuple):
     slot_ms: int | None
     """when it is due next; None: never again"""
 
+    @property
+    def as_read(self) -> bytes:
+        """For whoever changes it then, so that nothing is undone that happened meanwhile."""
+        return b"%b %b" % (self.definition, str(_slot(self.slot_ms)).encode())
+
+
+NO_SCHEDULE = b" "
+"""The same of a schedule that is not there."""
+
 
 def put_schedule(
     keys: QueueKeys,
@@ -94,14 +103,17 @@ def put_schedule(
     definition: bytes,
     slot_ms: int | None,
     incarnation: str = "",
-) -> Command[bool]:
-    """Store a schedule; True if there was none of this name. Raises QueueFull, WrongKind,
-    QueueAbsent, QueueTaken.
+    read: bytes = b"*",
+) -> Command[bool | None]:
+    """Store a schedule; True if there was none of this name, None if it is not as it was `read` any
+    more (see `StoredSchedule.as_read`). Raises QueueFull, WrongKind, QueueAbsent, QueueTaken.
     """
 
-    def decode(reply: list[Any]) -> bool:
+    def decode(reply: list[Any]) -> bool | None:
         if reply[0] == b"ok":
             return bool(reply[1])
+        if reply[0] == b"late":
+            return None
         if reply[0] == b"too_many":
             raise QueueFull(
                 f"queue {keys.queue!r} has {reply[1]} schedules, which is as many as it may have; "
@@ -110,11 +122,10 @@ def put_schedule(
         check_jobs(keys, PUT_SCHEDULE, reply)
         raise unexpected(PUT_SCHEDULE, reply)
 
-    slot = "" if slot_ms is None else slot_ms
     return Command(
         PUT_SCHEDULE,
         (keys.memory(operation.lane), keys.meta),
-        (operation.number, incarnation, name, definition, slot, MAX_SCHEDULES),
+        (operation.number, incarnation, name, definition, _slot(slot_ms), read, MAX_SCHEDULES),
         decode,
     )
 
@@ -125,7 +136,7 @@ def remove_schedule(keys: QueueKeys, operation: Operation, name: str) -> Command
 
 
 def list_schedules(
-    keys: QueueKeys, names: Sequence[str] = (), only_time: bool = False
+    keys: QueueKeys, names: Sequence[str] = ()
 ) -> Command[tuple[int, list[StoredSchedule]]]:
     """The time (ms) and the schedules of a queue, or those named."""
 
@@ -139,7 +150,7 @@ def list_schedules(
         ]
         return int(reply[1]), found
 
-    return Command(LIST_SCHEDULES, (keys.meta,), (int(only_time), *names), decode)
+    return Command(LIST_SCHEDULES, (keys.meta,), tuple(names), decode)
 
 
 def fire_schedule(
@@ -157,8 +168,6 @@ def fire_schedule(
         check_jobs(keys, FIRE_SCHEDULE, reply)
         raise unexpected(FIRE_SCHEDULE, reply)
 
-    slot = "" if schedule.slot_ms is None else schedule.slot_ms
-    following = "" if next_slot_ms is None else next_slot_ms
     return Command(
         FIRE_SCHEDULE,
         (keys.memory(operation.lane), keys.meta),
@@ -166,12 +175,16 @@ def fire_schedule(
             operation.number,
             schedule.name,
             schedule.definition,
-            slot,
-            following,
+            _slot(schedule.slot_ms),
+            _slot(next_slot_ms),
             *group_arguments(groups),
         ),
         decode,
     )
+
+
+def _slot(slot_ms: int | None) -> Argument:
+    return "" if slot_ms is None else slot_ms
 
 
 def _rule(

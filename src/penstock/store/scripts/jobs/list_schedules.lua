@@ -1,8 +1,7 @@
 -- The schedules of a queue, or some of them by name.
 --
 -- KEYS[1] meta      hash    settings and counters; its tag names all other keys of the queue
--- ARGV[1] now       int     1: only say what time it is
--- ARGV[2] names...  string  all if none is given; a queue has a thousand at most
+-- ARGV[1] names...  string  all if none is given; a queue has a thousand at most
 --
 -- Returns {'ok', now, name, definition, slot, ...}   slot: when it is due next, empty if never again
 --         {'newer', layout}                       the queue was written by a newer version
@@ -10,9 +9,7 @@
 local keys = jobs.keys_beside(KEYS[1])
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
-local names = {}
-for index = 2, #ARGV do names[index - 1] = ARGV[index] end
-if #names == 0 and ARGV[1] ~= '1' then names = redis.call('HKEYS', keys.schedules) end
+local names = #ARGV > 0 and ARGV or redis.call('HKEYS', keys.schedules)
 local reply = {'ok', whole(now_ms())}
 for index, definition in ipairs(get_fields(keys.schedules, names)) do
   if definition then

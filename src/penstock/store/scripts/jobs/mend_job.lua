@@ -3,14 +3,15 @@
 -- One step, and everything is looked at before anything is written, so a job that is where it should be stays as it is.
 --
 -- KEYS[1] meta   hash  settings and counters; its tag names all other keys of the queue
--- ARGV[1] id     int
--- ARGV[2] depth  int   how far to look for the job in its line
+-- ARGV[1] write  int   0: only say whether something is wrong
+-- ARGV[2] id     int
+-- ARGV[3] depth  int   how far to look for the job in its line
 --
--- Returns {'ok', mended}      1 if something was changed
+-- Returns {'ok', wrong}       1 if something was wrong
 --         {'newer', layout}   the queue was written by a newer version
 -- include clock channels chunks job_keys records changes lines endings wake job_queue
 local keys = jobs.keys_beside(KEYS[1])
-local id, depth = ARGV[1], tonumber(ARGV[2])
+local write, id, depth = ARGV[1] == '1', ARGV[2], tonumber(ARGV[3])
 
 jobs.guard(keys, {hash = {'meta', 'jobs', 'facts'}, zset = {'levels', 'due', 'finished', 'buried'}, set = {'idle'}})
 local refusal = jobs.refuse_newer(keys)
@@ -26,26 +27,25 @@ local function may_stand_in_line()
     redis.call('LPOS', line, jobs.entry_of(id, facts), 'MAXLEN', depth) or redis.call('LLEN', line) > depth
 end
 
-local is_missing = state == jobs.READY and not may_stand_in_line()
-if is_missing then jobs.check_line(keys, facts.head.line) end
-local mended = 0
-local places = {{keys.due, state == jobs.SCHEDULED and facts.since},
-  {keys.finished, (state == jobs.DONE or state == jobs.CANCELLED) and facts.finished},
-  {keys.buried, state == jobs.DEAD and facts.finished}}
-for _, place in ipairs(places) do
-  local key, at = place[1], place[2]
+local places, wrong = {}, {}
+places[keys.due] = state == jobs.SCHEDULED and facts.since
+places[keys.finished] = (state == jobs.DONE or state == jobs.CANCELLED) and facts.finished
+places[keys.buried] = state == jobs.DEAD and facts.finished
+for key, at in pairs(places) do
   local found = redis.call('ZSCORE', key, id)
-  if found and not at then
-    mended = redis.call('ZREM', key, id)
-  elseif at and (not found or tonumber(found) ~= at) then
-    redis.call('ZADD', key, whole(at), id)
-    mended = 1
-  end
+  if (found and tonumber(found) or false) ~= at then wrong[#wrong + 1] = key end
 end
-if facts and not record then mended = redis.call('HDEL', keys.facts, id) end
+local is_missing = state == jobs.READY and not may_stand_in_line()
+local is_whole = not facts or record
+if is_missing then jobs.check_line(keys, facts.head.line) end
+if not write then return {'ok', (#wrong > 0 or is_missing or not is_whole) and 1 or 0} end
+
+for _, key in ipairs(wrong) do
+  if places[key] then redis.call('ZADD', key, whole(places[key]), id) else redis.call('ZREM', key, id) end
+end
+if not is_whole then redis.call('HDEL', keys.facts, id) end
 if is_missing then
   jobs.return_to_lines(keys, {{id, facts}})
   wake_workers(keys.idle, keys['wake:'], 1)
-  mended = 1
 end
-return {'ok', mended}
+return {'ok', (#wrong > 0 or is_missing or not is_whole) and 1 or 0}

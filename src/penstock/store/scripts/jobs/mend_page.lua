@@ -3,25 +3,26 @@
 -- One step, and each job is asked by its own facts, so what is right stays as it is.
 --
 -- KEYS[1] meta     hash    settings and counters; its tag names all other keys of the queue
--- ARGV[1] listing  bytes   as page_jobs has it
--- ARGV[2] page     int     number of the page
--- ARGV[3] ids...   int     jobs that may belong there or not; 1 to 1000
+-- ARGV[1] write    int     0: only say whether something is wrong
+-- ARGV[2] listing  bytes   as page_jobs has it
+-- ARGV[3] page     int     number of the page
+-- ARGV[4] ids...   int     jobs that may belong there or not; up to 1000
 --
--- Returns {'ok', mended}      how many jobs came or went
+-- Returns {'ok', wrong}       how much was wrong
 --         {'newer', layout}   the queue was written by a newer version
 -- include clock chunks job_keys records changes job_queue
 local keys = jobs.keys_beside(KEYS[1])
-local listing, page = ARGV[1], ARGV[2]
+local write, listing, page = ARGV[1] == '1', ARGV[2], ARGV[3]
+local FIRST_ID = 4
 
 jobs.guard(keys, {hash = {'meta', 'jobs', 'facts'}})
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
 local ids = {}
-for index = 3, #ARGV do ids[index - 2] = ARGV[index] end
+for index = FIRST_ID, #ARGV do ids[#ids + 1] = ARGV[index] end
 local all, stored = jobs.read_facts(keys, ids), get_fields(keys.jobs, ids)
 local set, directory = keys['page:'] .. page .. ':' .. listing, keys['pages:'] .. listing
-redis.call('SCARD', set)
-redis.call('ZCARD', directory)
+local size = redis.call('SCARD', set)
 
 local function belongs(facts)
   if math.floor(facts.number / jobs.PAGE) ~= tonumber(page) then return false end
@@ -34,14 +35,20 @@ local function belongs(facts)
   return false
 end
 
-local mended = 0
+local added, removed = {}, {}
 for index, id in ipairs(ids) do
-  local command = all[index] and stored[index] and belongs(all[index]) and 'SADD' or 'SREM'
-  mended = mended + redis.call(command, set, id)
+  local is_wanted = all[index] and stored[index] and belongs(all[index])
+  if is_wanted ~= (redis.call('SISMEMBER', set, id) == 1) then
+    local change = is_wanted and added or removed
+    change[#change + 1] = id
+  end
 end
-if redis.call('EXISTS', set) == 1 then
-  redis.call('ZADD', directory, page, page)
-else
-  redis.call('ZREM', directory, page)
-end
-return {'ok', mended}
+local is_named = redis.call('ZSCORE', directory, page) and true or false
+local is_filled = size + #added - #removed > 0
+local wrong = #added + #removed + (is_named ~= is_filled and 1 or 0)
+if not write then return {'ok', wrong} end
+
+call_in_chunks('SADD', set, added)
+call_in_chunks('SREM', set, removed)
+if is_filled then redis.call('ZADD', directory, page, page) else redis.call('ZREM', directory, page) end
+return {'ok', wrong}

@@ -3,16 +3,17 @@
 -- One step: whether it is really gone is asked first.
 --
 -- KEYS[1] meta   hash    settings and counters; its tag names all other keys of the queue
--- ARGV[1] kind   string  'types', 'alarms' or 'suspects' of a worker; 'progress', 'log' or 'attempts' of a job; 'slots' of
---                        a schedule; 'unique_jobs' or 'windows' of a unique key
--- ARGV[2] owner  bytes   the worker, job, schedule or key
--- ARGV[3] holder string  the job that holds the key; else empty
+-- ARGV[1] write   int     0: only say whether there is something to forget
+-- ARGV[2] kind    string  'types', 'alarms' or 'suspects' of a worker; 'progress', 'log' or 'attempts' of a job; 'slots' of
+--                         a schedule; 'unique_jobs' or 'windows' of a unique key
+-- ARGV[3] owner   bytes   the worker, job, schedule or key
+-- ARGV[4] holder  string  the job that holds the key; else empty
 --
--- Returns {'ok', mended}      1 if something was forgotten
+-- Returns {'ok', wrong}       1 if there was something
 --         {'newer', layout}   the queue was written by a newer version
 -- include clock chunks job_keys records job_queue
 local keys = jobs.keys_beside(KEYS[1])
-local kind, owner, holder = unpack(ARGV)
+local write, kind, owner, holder = ARGV[1] == '1', unpack(ARGV, 2)
 
 jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'types', 'suspects', 'progress', 'schedules', 'unique_jobs'},
   zset = {'alarms', 'slots', 'windows'}, set = {'members'}})
@@ -45,8 +46,18 @@ local function is_gone()
   return redis.call('HEXISTS', keys.jobs, owner) == 0
 end
 
-if not is_gone() then return {'ok', 0} end
-if kind == 'log' then return {'ok', redis.call('UNLINK', keys['log:'] .. owner)} end
-if kind == 'attempts' then return {'ok', redis.call('UNLINK', keys['attempts:'] .. owner)} end
+local is_list = kind == 'log' or kind == 'attempts'
 local is_sorted = kind == 'alarms' or kind == 'slots' or kind == 'windows'
-return {'ok', redis.call(is_sorted and 'ZREM' or 'HDEL', keys[kind], owner)}
+local key = is_list and keys[kind .. ':'] .. owner or keys[kind]
+local is_kept
+if is_list then
+  is_kept = redis.call('EXISTS', key) == 1
+elseif is_sorted then
+  is_kept = redis.call('ZSCORE', key, owner)
+else
+  is_kept = redis.call('HEXISTS', key, owner) == 1
+end
+if not is_kept or not is_gone() then return {'ok', 0} end
+if write and is_list then redis.call('UNLINK', key) end
+if write and not is_list then redis.call(is_sorted and 'ZREM' or 'HDEL', key, owner) end
+return {'ok', 1}

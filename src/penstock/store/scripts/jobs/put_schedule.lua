@@ -1,5 +1,8 @@
 -- Store a schedule and when it is due next, in the place of one of the same name.
 --
+-- When it is due next depends on the time and on what was stored before, so whoever works it out says what was read. If
+-- that is not so any more, as when it was fired since, a slot could be fired twice or be passed over.
+--
 -- KEYS[1] memory       string  last operation of this lane
 -- KEYS[2] meta         hash    settings and counters; its tag names all other keys of the queue
 -- ARGV[1] operation    int     number of this operation in its lane
@@ -7,9 +10,11 @@
 -- ARGV[3] name         string
 -- ARGV[4] definition   bytes
 -- ARGV[5] slot         int     when it is due next (ms since 1970), or empty: never again
--- ARGV[6] max          int     how many schedules a queue may have
+-- ARGV[6] read         bytes   the definition and the slot that were read, with a space between; '*' if it does not matter
+-- ARGV[7] max          int     how many schedules a queue may have
 --
 -- Returns {'ok', new}          1 if there was none of this name
+--         {'late'}             it is not what was read any more; read it again
 --         {'no_queue'}         register the queue, then send again with an incarnation
 --         {'queue_exists'}     under another incarnation; unregister this one, then send again without
 --         {'too_many', count}  the queue has as many schedules as it may have
@@ -17,7 +22,7 @@
 --         {'newer', layout}    the queue was written by a newer version
 -- include clock channels memory queue chunks job_keys records wake job_queue
 local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
-local operation, incarnation, name, definition, slot, max = unpack(ARGV)
+local operation, incarnation, name, definition, slot, read, max = unpack(ARGV)
 
 local done = recall(memory, operation)
 if done then return done end
@@ -31,6 +36,9 @@ local count = redis.call('HLEN', keys.schedules)
 if not refusal and count >= tonumber(max) and redis.call('HEXISTS', keys.schedules, name) == 0 then
   refusal = {'too_many', count}
 end
+local stored, stored_slot = redis.call('HGET', keys.schedules, name) or '', redis.call('ZSCORE', keys.slots, name) or ''
+local is_over = slot ~= '' and slot ~= stored_slot and tonumber(slot) <= now_ms()
+if not refusal and read ~= '*' and (is_over or read ~= stored .. ' ' .. stored_slot) then refusal = {'late'} end
 if refusal then
   allow_when_full(memory)
   return remember(memory, operation, refusal)
