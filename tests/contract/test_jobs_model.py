@@ -33,7 +33,8 @@ from penstock.store.commands.jobs import Group
 from penstock.store.keys import NamespaceKeys
 from penstock.store.script import SIMULATED
 from tests.job_invariants import check_jobs
-from tests.job_model import Claim, Job, Limit, Model
+from tests.job_lines import Job, Limit
+from tests.job_model import Claim, Model
 from tests.servers import RedisServer
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ heads = st.fixed_dictionaries(
         "is_at_most_once": st.sampled_from([False, False, True]),
         "tenant": st.sampled_from(["", "", "acme"]),
         "key": st.sampled_from(["", "", "host"]),
+        "tags": st.sampled_from([(), ("red",), ("red", "blue")]),
+        "words": st.sampled_from([(), ("hello",), ("hello", "world")]),
     }
 )
 some_job = st.integers(0, 40)
@@ -223,14 +226,14 @@ class JobMachine(RuleBasedStateMachine):
         id = self.pick(index)
         command = job_records.change_job(self.keys, self.next(), id, "delay", delay_ms)
 
-        assert self.run(command) == self.model.change(id, delay_ms)
+        assert self.run(command) == self.model.reschedule(id, delay_ms)
 
     @rule(index=some_job, priority=priorities)
     def reprioritise(self, index: int, priority: int) -> None:
         id = self.pick(index)
         command = job_records.change_job(self.keys, self.next(), id, "priority", priority)
 
-        assert self.run(command) == self.model.change(id, priority=priority)
+        assert self.run(command) == self.model.reprioritise(id, priority)
 
     @rule(is_paused=st.sampled_from([False, False, True]))
     def pause_queue(self, is_paused: bool) -> None:
@@ -258,6 +261,20 @@ class JobMachine(RuleBasedStateMachine):
     def share(self, tenant: str, share: int) -> None:
         self.run(job_rules.set_share(self.keys, self.next(), tenant, share))
         self.model.shares[tenant] = share
+
+    @rule(ageing_ms=st.sampled_from([None, None, 100, 1000]))
+    def age(self, ageing_ms: int | None) -> None:
+        self.run(queues.configure_queue(self.keys, self.next(), {"ageing_ms": ageing_ms}))
+        self.model.ageing_ms = ageing_ms or 0
+
+    @rule(worker=a_worker, index=some_job)
+    def note(self, worker: str, index: int) -> None:
+        held = self.model.held(worker)
+        if held:
+            process = self.process_of(held[index % len(held)].id)
+            said = jobs.note_job(self.keys, self.next(), worker, process, b"[5, null]", [b"line"])
+
+            assert self.run(said)
 
     @rule(limit=st.integers(1, 5))
     def purge(self, limit: int) -> None:
@@ -341,7 +358,9 @@ def _head(job: Job) -> bytes:
             unique_mode=job.mode,  # type: ignore[arg-type]
             is_kept=job.is_kept,
             is_at_most_once=job.is_at_most_once,
-        )
+            tags=job.tags,
+        ),
+        job.words,
     )
 
 
@@ -360,11 +379,12 @@ def simulated_store() -> Iterator[Store]:
         server.kill()
 
 
+@pytest.mark.timeout(900)  # a failure takes its time to be made small
 def test_random_operations_do_what_the_model_says(simulated_store: Store) -> None:
     run_state_machine_as_test(
         lambda: JobMachine(simulated_store),  # type: ignore[arg-type]
         settings=settings(
-            max_examples=60,
+            max_examples=50,
             stateful_step_count=40,
             deadline=None,
             suppress_health_check=list(HealthCheck),

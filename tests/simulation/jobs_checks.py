@@ -160,6 +160,8 @@ def check_reply(change: Change) -> None:
         return
     if step.claim.word == "empty" and (left := next(_left_behind(change), None)):
         raise Violated(f"{change.worker!r} was told that there is nothing, and there is {left}")
+    if not step.claim.jobs and step.claim.wait_ms == 0 and change.old is change.new:
+        raise Violated(f"{change.worker!r} is to ask again, and nothing has changed")
     if step.name == "report_jobs":
         said = set(step.arguments["reports"][::_REPORT_PARTS])
         if set(step.claim.refused) != said - change.held.keys():

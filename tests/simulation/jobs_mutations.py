@@ -25,8 +25,8 @@ JOB_MUTATIONS = [
     ),
     Mutation(
         "an entry that is out of date is handed out",
-        "facts.turn ~= (turn or facts.number) then facts = false end",
-        "false then facts = false end",
+        "if facts.state ~= jobs.READY or facts.turn ~= (turn or facts.number) then facts = false",
+        "if false then facts = false",
         "",
     ),
     Mutation(

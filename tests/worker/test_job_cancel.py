@@ -112,16 +112,17 @@ def test_a_job_that_ends_well_although_it_was_to_be_cancelled_is_done(
 def test_a_job_that_fails_after_it_was_cancelled_is_not_tried_again(
     ps: penstock.Penstock, serve: Serve
 ) -> None:
-    may_go_on = threading.Event()
+    has_begun, may_go_on = threading.Event(), threading.Event()
 
     @penstock.job(queue="mail", attempts=5, backoff="none")
     def give_up() -> None:
+        has_begun.set()
         assert may_go_on.wait(20)
         raise ConnectionError("told to go")
 
     serve(give_up)
     job = give_up.on(ps).send()
-    wait_for(lambda: job.state == "running")
+    assert has_begun.wait(20)
 
     job.cancel()
     may_go_on.set()

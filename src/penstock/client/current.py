@@ -33,7 +33,10 @@ class RunningJob(Protocol):
 
     @property
     def cancelled(self) -> bool:
-        """True as soon as the result is of no use any more; return soon then."""
+        """True as soon as the result is of no use any more; return soon then.
+
+        A job that has seen it is cancelled when it returns.
+        """
 
     def progress(self, done: float, total: float = 100, data: Any = None) -> None:
         """Say how far it is; `data` is anything that can be written as JSON."""

@@ -1,8 +1,7 @@
 """What is true of a queue of jobs at every instant.
 
 As `model/invariants.py` for plain tasks: pure checks of a snapshot, asked by `penstock fsck`, the
-simulation and the tests alike. An entry of a line whose job is elsewhere by now is no violation: it
-is dropped when it comes up.
+simulation and the tests alike. `model/job_places.py` has those about where jobs stand.
 """
 
 from __future__ import annotations
@@ -11,17 +10,22 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from penstock.model.invariants import Violation, violations
+from penstock.model.job_places import (
+    jobs_are_in_one_place,
+    lines_are_in_their_rings,
+    places_hold_jobs,
+    records_are_whole,
+    subject,
+    violation_of,
+)
 from penstock.model.job_snapshot import HAS_ATTEMPTS, HAS_LOG, HAS_PROGRESS
 from penstock.model.jobs import FINAL_STATES, JOB_STATES, MAX_CRASHES, WAITING_STATES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from penstock.model.job_snapshot import JobSnapshot, StoredJob
+    from penstock.model.job_snapshot import JobSnapshot
     from penstock.model.snapshot import Snapshot
-
-_KEPT_IN = {"done": "finished", "cancelled": "finished", "dead": "buried", "scheduled": "due"}
-"""Where a job in this state stands, with a time."""
 
 _HOLDS_UNTIL = {
     "queued": WAITING_STATES,
@@ -83,160 +87,6 @@ def counters_are_not_negative(queue: JobSnapshot) -> Iterator[Violation]:
             )
 
 
-def jobs_are_in_one_place(queue: JobSnapshot) -> Iterator[Violation]:
-    """I2: each job stands in exactly one place, the one that its state says. Proves that each will
-    be handed out, once at a time, and that nothing is handed out that should not be.
-    """
-    valid = _valid_entries(queue)
-    holders = _holders(queue)
-    for job in queue.jobs.values():
-        if job.state == "ready":
-            yield from _ready_job(queue, job, valid[job.id])
-        elif job.state == "running":
-            yield from _running_job(queue, job, holders[job.id])
-        else:
-            place = _KEPT_IN.get(job.state, "")
-            at = getattr(queue, place).get(job.id) if place else 0
-            wanted = job.since_ms if place == "due" else job.finished_ms
-            if at is None or (place and at != wanted):
-                where = f"in {place!r} at {at}" if at is not None else f"not in {place!r}"
-                yield _of_job(
-                    queue,
-                    job,
-                    f"is {job.state} since or for {wanted} but stands {where}",
-                    "job_in_no_place",
-                    is_repairable=True,
-                )
-
-
-def _ready_job(
-    queue: JobSnapshot, job: StoredJob, places: list[tuple[str, str]]
-) -> Iterator[Violation]:
-    allowed = {("line", job.head.line), ("stray", job.head.type), ("parked", job.head.key)}
-    if not places:
-        yield _of_job(
-            queue,
-            job,
-            "is ready but stands in no line, so nobody will ever start it",
-            "job_in_no_line",
-            is_repairable=True,
-        )
-    if len(places) > 1:
-        yield _of_job(queue, job, f"stands in {len(places)} lines", "job_in_two_lines")
-    for kind, name in places:
-        if (kind, name) not in allowed:
-            yield _of_job(
-                queue, job, f"stands in {kind} {name!r}, which is not its own", "job_in_wrong_line"
-            )
-
-
-def _running_job(
-    queue: JobSnapshot, job: StoredJob, holders: list[tuple[str, int]]
-) -> Iterator[Violation]:
-    if holders != [(job.worker, job.process)]:
-        held = ", ".join(f"{worker!r} as {process}" for worker, process in holders)
-        yield _of_job(
-            queue,
-            job,
-            f"runs as process {job.process} of {job.worker!r} but is held by {held or 'nobody'}",
-            "job_is_held_by_another",
-        )
-
-
-def places_hold_jobs(queue: JobSnapshot) -> Iterator[Violation]:
-    """I2: whatever is due, finished, buried or held is a job in that state. Proves that nothing
-    happens to a job that is elsewhere.
-    """
-    places: Mapping[str, Iterable[str]] = {
-        "due": queue.due,
-        "finished": queue.finished,
-        "buried": queue.buried,
-        "running": _holders(queue),
-    }
-    for place, ids in places.items():
-        for id in ids:
-            job = queue.jobs.get(id)
-            state = "absent" if job is None or not job.has_record else job.state
-            if _KEPT_IN.get(state, state) != place:
-                yield Violation(
-                    "I2",
-                    queue.queue,
-                    f"job {id} stands in {place!r} but is {state}",
-                    is_repairable=place != "running",
-                    kind="place_of_no_job",
-                    subject=_subject(place, job.moment if job else id),
-                )
-
-
-def records_are_whole(queue: JobSnapshot) -> Iterator[Violation]:
-    """I2: facts are kept of jobs that exist, and numbers and turns are ones that were given out.
-    Proves that a new job never stands where an old one did.
-    """
-    last = queue.survey.count("turn")
-    for job in queue.jobs.values():
-        if not job.has_record:
-            yield _of_job(
-                queue, job, "has facts but no record", "facts_of_no_job", is_repairable=True
-            )
-        if max(job.number, job.turn) > last and queue.is_exact:
-            yield _of_job(
-                queue,
-                job,
-                f"has turn {job.turn}, but the last one given out is {last}",
-                "turn_from_the_future",
-            )
-    if queue.jobs and not queue.survey.exists:
-        yield Violation(
-            "I13",
-            queue.queue,
-            f"{len(queue.jobs)} jobs are in a queue that does not exist",
-            kind="jobs_without_a_queue",
-        )
-
-
-def lines_are_in_their_rings(queue: JobSnapshot) -> Iterator[Violation]:
-    """I2: every line is in the ring of its level, once, every ring in `levels`, and everything that
-    was put aside is where somebody will look for it. Proves that no line is passed over.
-    """
-    rings = {f"{level}:{tenant}" for level, tenants in queue.rings.items() for tenant in tenants}
-    pairs: tuple[tuple[str, set[str], set[str]], ...] = (
-        ("line", set(queue.lines), rings),
-        ("ring", set(queue.rings), set(queue.levels)),
-        ("stray", set(queue.stray), set(queue.strays)),
-        ("parked", set(queue.parked), set(queue.unparks)),
-    )
-    for kind, found, named in pairs:
-        for name in found ^ named:
-            what = "is there but not named" if name in found else "is named but not there"
-            yield Violation(
-                "I2",
-                queue.queue,
-                f"{kind} {name!r} {what} where it is looked for",
-                is_repairable=True,
-                kind=f"{kind}_is_not_named" if name in found else f"{kind}_is_not_there",
-                subject=name,
-            )
-    for level, tenants in queue.rings.items():
-        for tenant, number in Counter(tenants).items():
-            if number > 1:
-                yield Violation(
-                    "I2",
-                    queue.queue,
-                    f"tenant {tenant!r} has {number} turns at priority {level}",
-                    kind="tenant_has_two_turns",
-                    subject=f"{level}:{tenant}",
-                )
-    for line in queue.credits - rings:
-        yield Violation(
-            "I2",
-            queue.queue,
-            f"a turn is kept of line {line!r}, which is not there",
-            is_repairable=True,
-            kind="credit_of_no_line",
-            subject=line,
-        )
-
-
 def listings_are_right(queue: JobSnapshot) -> Iterator[Violation]:
     """I12: each job stands on the pages of its listings and nowhere else, and each listing knows
     its pages. Proves that what is shown is what is there.
@@ -262,7 +112,7 @@ def listings_are_right(queue: JobSnapshot) -> Iterator[Violation]:
                 f"job {id} {what} page {page} of listing {listing!r}",
                 is_repairable=True,
                 kind="job_not_listed" if id in wanted else "listed_by_mistake",
-                subject=_subject(listing, page, found.moment if found else id),
+                subject=subject(listing, page, found.moment if found else id),
             )
     named = {(listing, page) for listing, pages in queue.directories.items() for page in pages}
     for listing, page in named ^ queue.pages.keys():
@@ -273,7 +123,7 @@ def listings_are_right(queue: JobSnapshot) -> Iterator[Violation]:
             f"page {page} of listing {listing!r} {'is empty' if is_empty else 'is not listed'}",
             is_repairable=True,
             kind="empty_page" if is_empty else "page_not_listed",
-            subject=_subject(listing, page),
+            subject=subject(listing, page),
         )
 
 
@@ -306,7 +156,7 @@ def counts_are_recounts(queue: JobSnapshot) -> Iterator[Violation]:
                     f"{counted.get(name, 0)} are counted in {where} as {name!r}, {excess} too many",
                     is_repairable=True,
                     kind="count_is_wrong",
-                    subject=_subject(where, name),
+                    subject=subject(where, name),
                     excess=excess,
                 )
 
@@ -345,7 +195,7 @@ def attempts_are_bounded(queue: JobSnapshot) -> Iterator[Violation]:
     for job in queue.jobs.values():
         is_over = job.failures >= job.head.attempts or job.crashes >= MAX_CRASHES
         if is_over and job.state not in FINAL_STATES:
-            yield _of_job(
+            yield violation_of(
                 queue,
                 job,
                 f"is {job.state} after {job.failures} failures of {job.head.attempts} attempts and "
@@ -376,7 +226,7 @@ def unique_keys_belong_to_jobs(queue: JobSnapshot) -> Iterator[Violation]:
                 f"{job.state if job else 'not there'} and may not hold it",
                 is_repairable=True,
                 kind="unique_key_of_no_job",
-                subject=_subject(id, key.decode("latin-1")),
+                subject=subject(id, key.decode("latin-1")),
             )
     for key in queue.windows.keys() - queue.unique.keys():
         yield Violation(
@@ -390,7 +240,7 @@ def unique_keys_belong_to_jobs(queue: JobSnapshot) -> Iterator[Violation]:
     for job in queue.jobs.values():
         is_live = job.head.unique_mode == "done" and job.state not in FINAL_STATES
         if is_live and queue.unique.get(job.head.unique) != job.id:
-            yield _of_job(
+            yield violation_of(
                 queue,
                 job,
                 f"is unique until done but does not hold its key {job.head.unique!r}",
@@ -420,7 +270,7 @@ def extras_belong_to_jobs(queue: JobSnapshot) -> Iterator[Violation]:
                     f"{'which is not there' if is_gone else 'which does not know of it'}",
                     is_repairable=is_gone,
                     kind="extra_of_no_job",
-                    subject=_subject(kind, id),
+                    subject=subject(kind, id),
                 )
 
 
@@ -436,7 +286,7 @@ def traces_belong_to_members(queue: JobSnapshot) -> Iterator[Violation]:
                 f"{kind!r} names worker {worker!r}, which does not serve the queue",
                 is_repairable=True,
                 kind="trace_of_no_member",
-                subject=_subject(kind, worker),
+                subject=subject(kind, worker),
             )
     for worker, id in queue.suspects.items():
         if id not in queue.running.get(worker, {}).values():
@@ -446,7 +296,7 @@ def traces_belong_to_members(queue: JobSnapshot) -> Iterator[Violation]:
                 f"worker {worker!r} is said to hold job {id}, which it does not",
                 is_repairable=True,
                 kind="trace_of_no_member",
-                subject=_subject("suspects", worker, id),
+                subject=subject("suspects", worker, id),
             )
     for name in queue.slots - queue.schedules:
         yield Violation(
@@ -486,46 +336,3 @@ def all_violations(snapshot: Snapshot) -> list[Violation]:
     """Everything that is wrong with a namespace, plain tasks and jobs alike."""
     found = violations(snapshot)
     return found + [v for queue in snapshot.jobs.values() for v in job_violations(queue)]
-
-
-def _subject(*parts: object) -> str:
-    """What a violation is about, of several parts; no name has a zero byte in it."""
-    return "\0".join(map(str, parts))
-
-
-def _of_job(
-    queue: JobSnapshot,
-    job: StoredJob,
-    message: str,
-    kind: str,
-    *,
-    invariant: str = "I2",
-    is_repairable: bool = False,
-) -> Violation:
-    return Violation(
-        invariant,
-        queue.queue,
-        f"job {job.id} {message}",
-        is_repairable=is_repairable,
-        kind=kind,
-        subject=job.moment,
-    )
-
-
-def _valid_entries(queue: JobSnapshot) -> dict[str, list[tuple[str, str]]]:
-    """Where each ready job stands."""
-    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for kind, name, entries in queue.places():
-        for entry in entries:
-            if entry.is_of(queue.jobs.get(entry.id)):
-                found[entry.id].append((kind, name))
-    return found
-
-
-def _holders(queue: JobSnapshot) -> dict[str, list[tuple[str, int]]]:
-    """Who holds each job."""
-    found: dict[str, list[tuple[str, int]]] = defaultdict(list)
-    for worker, held in queue.running.items():
-        for process, id in held.items():
-            found[id].append((worker, process))
-    return found

@@ -36,24 +36,26 @@ function jobs.join_line(keys, line, entries)
 end
 
 -- Back to where it came from: before everything that came after it. Only a job that was handed out or parked before
--- can stand there already and have come earlier, and such a job has facts.
+-- can stand there already and have come earlier, and such a job has facts. What stands there out of date is dropped.
 jobs.MERGED_AT_ONCE = 1000
 
 function jobs.rejoin_line(keys, line, returned)
   table.sort(returned, function(a, b) return a.turn < b.turn end)
   local key, last = keys['line:'] .. line, returned[#returned].turn
   local was_empty = redis.call('EXISTS', key) == 0
-  local merged = {}
-  while not was_empty and #merged < jobs.MERGED_AT_ONCE do
+  local merged, examined = {}, 0
+  while not was_empty and examined < jobs.MERGED_AT_ONCE do
     local entry = redis.call('LINDEX', key, 0)
     if not entry then break end
     local id, turn = jobs.open_entry(entry)
     local text = redis.call('HGET', keys.facts, id)
-    turn = turn or (text and jobs.open_facts(text).number)
-    if not turn and redis.call('HEXISTS', keys.jobs, id) == 0 then turn = 0 end -- removed; nobody will miss it
-    if not turn or turn > last then break end
+    local facts = text and jobs.open_facts(text)
+    if not facts and redis.call('HEXISTS', keys.jobs, id) == 1 then break end
+    local is_valid = facts and facts.state == jobs.READY and facts.turn == (turn or facts.number)
+    if is_valid and facts.turn > last then break end
     redis.call('LPOP', key)
-    if turn > 0 then merged[#merged + 1] = {entry = entry, turn = turn} end
+    if is_valid then merged[#merged + 1] = {entry = entry, turn = facts.turn} end
+    examined = examined + 1
   end
   for _, item in ipairs(returned) do merged[#merged + 1] = item end
   table.sort(merged, function(a, b) return a.turn < b.turn end)

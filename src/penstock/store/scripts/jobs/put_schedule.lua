@@ -28,6 +28,13 @@ local done = recall(memory, operation)
 if done then return done end
 
 jobs.guard(keys, {hash = {'meta', 'schedules'}, zset = {'slots'}, set = {'idle'}})
+local stored, stored_slot = redis.call('HGET', keys.schedules, name) or '', redis.call('ZSCORE', keys.slots, name) or ''
+local is_over = slot ~= '' and slot ~= stored_slot and tonumber(slot) <= now_ms()
+-- Whoever comes with an incarnation was asked for one, and has to hear what becomes of it.
+if incarnation == '' and read ~= '*' and (is_over or read ~= stored .. ' ' .. stored_slot) then
+  allow_when_full(memory)
+  return remember(memory, operation, {'late'})
+end
 local known = redis.call('HGET', keys.meta, 'incarnation')
 local refusal = refuse_queue(memory, operation, known, incarnation)
 if refusal then return refusal end
@@ -36,9 +43,6 @@ local count = redis.call('HLEN', keys.schedules)
 if not refusal and count >= tonumber(max) and redis.call('HEXISTS', keys.schedules, name) == 0 then
   refusal = {'too_many', count}
 end
-local stored, stored_slot = redis.call('HGET', keys.schedules, name) or '', redis.call('ZSCORE', keys.slots, name) or ''
-local is_over = slot ~= '' and slot ~= stored_slot and tonumber(slot) <= now_ms()
-if not refusal and read ~= '*' and (is_over or read ~= stored .. ' ' .. stored_slot) then refusal = {'late'} end
 if refusal then
   allow_when_full(memory)
   return remember(memory, operation, refusal)

@@ -1,0 +1,286 @@
+"""What can be wrong with a queue of jobs, how to make it so, and what `penstock fsck` calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from penstock.store.keys import OWNED_KINDS
+
+if TYPE_CHECKING:
+    from penstock.store.keys import QueueKeys
+
+
+class Places:
+    """Where to damage what: `at.due` is a key, `at.line("0:")` one of several, `at["later"]` the
+    number of a job.
+    """
+
+    def __init__(self, keys: QueueKeys, ids: dict[str, int]) -> None:
+        self._keys = keys
+        self._ids = ids
+
+    def __getattr__(self, kind: str) -> Any:
+        if kind in OWNED_KINDS:
+            return lambda owner: self._keys.of_jobs(kind, str(owner))
+        return self._keys.of_jobs(kind)
+
+    def __getitem__(self, name: str) -> int:
+        return self._ids[name]
+
+
+def _page(client: Any, at: Places, listing: str) -> str:
+    """The only page of a listing."""
+    [page] = client.zrange(at.pages(listing), 0, -1)
+    return str(at.page(f"{page.decode()}:{listing}"))
+
+
+Damage = Callable[[Any, Places], object]
+
+DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
+    "a job is lost": (
+        lambda r, at: (r.hdel(at.jobs, at["done"]), r.hdel(at.facts, at["done"])),
+        ("I1", "sent_jobs_add_up"),
+    ),
+    "a start is not counted": (
+        lambda r, at: r.hincrby(at.meta, "started", -1),
+        ("I1", "started_jobs_add_up"),
+    ),
+    "an end is not counted": (
+        lambda r, at: r.hincrby(at.meta, "dead", -1),
+        ("I1", "ended_jobs_add_up"),
+    ),
+    "a counter went below zero": (
+        lambda r, at: r.hset(at.meta, "retried", -1),
+        ("I3", "counter_is_negative"),
+    ),
+    "a ready job is in no line": (
+        lambda r, at: r.lrem(at.line("0:"), 1, at["ready"]),
+        ("I2", "job_in_no_line"),
+    ),
+    "a job put aside is gone": (
+        lambda r, at: r.delete(at.parked("host"), at.unparks),
+        ("I2", "job_in_no_line"),
+    ),
+    "a job is in its line twice": (
+        lambda r, at: r.rpush(at.line("0:"), at["ready"]),
+        ("I2", "job_in_two_lines"),
+    ),
+    "a job is in the line of others": (
+        lambda r, at: (r.lrem(at.line("0:"), 1, at["ready"]), r.rpush(at.line("10:"), at["ready"])),
+        ("I2", "job_in_wrong_line"),
+    ),
+    "a scheduled job is never due": (
+        lambda r, at: r.zrem(at.due, at["later"]),
+        ("I2", "job_in_no_place"),
+    ),
+    "a scheduled job is due at another time": (
+        lambda r, at: r.zadd(at.due, {at["later"]: 5}),
+        ("I2", "job_in_no_place"),
+    ),
+    "a finished job would be kept for ever": (
+        lambda r, at: r.zrem(at.finished, at["done"]),
+        ("I2", "job_in_no_place"),
+    ),
+    "a ready job is due": (
+        lambda r, at: r.zadd(at.due, {at["ready"]: 5}),
+        ("I2", "place_of_no_job"),
+    ),
+    "a job that is not there is buried": (
+        lambda r, at: r.zadd(at.buried, {12345: 5}),
+        ("I2", "place_of_no_job"),
+    ),
+    "a running job is held by nobody": (
+        lambda r, at: r.delete(at.running("hand")),
+        ("I2", "job_is_held_by_another"),
+    ),
+    "a ready job is held": (
+        lambda r, at: r.hset(at.running("hand"), 1, at["ready"]),
+        ("I2", "place_of_no_job"),
+    ),
+    "facts without a record": (
+        lambda r, at: r.hdel(at.jobs, at["dead"]),
+        ("I2", "facts_of_no_job"),
+    ),
+    "turns went back": (
+        lambda r, at: r.hset(at.meta, "turn", 1),
+        ("I2", "turn_from_the_future"),
+    ),
+    "a line in no ring": (
+        lambda r, at: r.lrem(at.ring("0"), 1, "acme"),
+        ("I2", "line_is_not_named"),
+    ),
+    "a ring without a line": (
+        lambda r, at: r.rpush(at.ring("0"), "nobody"),
+        ("I2", "line_is_not_there"),
+    ),
+    "a tenant with two turns": (
+        lambda r, at: r.rpush(at.ring("0"), "acme"),
+        ("I2", "tenant_has_two_turns"),
+    ),
+    "a level that is not listed": (
+        lambda r, at: r.zrem(at.levels, "-10"),
+        ("I2", "ring_is_not_named"),
+    ),
+    "a level without a ring": (
+        lambda r, at: r.zadd(at.levels, {"7": 7}),
+        ("I2", "ring_is_not_there"),
+    ),
+    "a turn of no line": (
+        lambda r, at: r.hset(at.credits, "3:nobody", 1),
+        ("I2", "credit_of_no_line"),
+    ),
+    "strays that nobody looks for": (
+        lambda r, at: r.delete(at.strays),
+        ("I2", "stray_is_not_named"),
+    ),
+    "strays that are not there": (
+        lambda r, at: r.sadd(at.strays, "nothing"),
+        ("I2", "stray_is_not_there"),
+    ),
+    "parked jobs that nobody looks for": (
+        lambda r, at: r.delete(at.unparks),
+        ("I2", "parked_is_not_named"),
+    ),
+    "a key without parked jobs": (
+        lambda r, at: r.zadd(at.unparks, {"nothing": 5}),
+        ("I2", "parked_is_not_there"),
+    ),
+    "a job is not listed": (
+        lambda r, at: r.srem(_page(r, at, "rA:"), at["ready"]),
+        ("I12", "job_not_listed"),
+    ),
+    "a word does not find its job": (
+        lambda r, at: r.delete(_page(r, at, "*W:seven")),
+        ("I12", "job_not_listed"),
+    ),
+    "a job is listed by mistake": (
+        lambda r, at: r.sadd(_page(r, at, "rA:"), at["done"]),
+        ("I12", "listed_by_mistake"),
+    ),
+    "a job that is not there is listed": (
+        lambda r, at: r.sadd(_page(r, at, "rA:"), 12345),
+        ("I12", "listed_by_mistake"),
+    ),
+    "a page is empty": (
+        lambda r, at: r.zadd(at.pages("rA:"), {"77": 77}),
+        ("I12", "empty_page"),
+    ),
+    "a page is not in its directory": (
+        lambda r, at: r.delete(at.pages("rA:")),
+        ("I12", "page_not_listed"),
+    ),
+    "a count is wrong": (
+        lambda r, at: r.hincrby(at.counts, "rT:email", 3),
+        ("I12", "count_is_wrong"),
+    ),
+    "a count of nothing": (
+        lambda r, at: r.hset(at.counts, "rG:blue", 0),
+        ("I12", "count_is_wrong"),
+    ),
+    "a key is busy with nothing": (
+        lambda r, at: r.hincrby(at.busy, "host", 1),
+        ("I12", "count_is_wrong"),
+    ),
+    "more bytes wait than there are": (
+        lambda r, at: r.hincrby(at.meta, "waiting_bytes", 100),
+        ("I12", "count_is_wrong"),
+    ),
+    "fewer bytes are kept than there are": (
+        lambda r, at: r.hincrby(at.meta, "kept_bytes", -1),
+        ("I12", "count_is_wrong"),
+    ),
+    "a state counts more jobs than are in its place": (
+        lambda r, at: r.hincrby(at.counts, "xA:", 1),
+        ("I12", "states_add_up"),
+    ),
+    "a unique key of a job that is not there": (
+        lambda r, at: r.hset(at.unique_jobs, "=gone", 12345),
+        ("I6", "unique_key_of_no_job"),
+    ),
+    "a unique key of a job that has ended": (
+        lambda r, at: r.hset(at.unique_jobs, "=gone", at["done"]),
+        ("I6", "unique_key_of_no_job"),
+    ),
+    "a window of no key": (
+        lambda r, at: r.zadd(at.windows, {"=gone": 5}),
+        ("I6", "window_of_no_key"),
+    ),
+    "a unique job without its key": (
+        lambda r, at: r.hdel(at.unique_jobs, "=sms"),
+        ("I6", "unique_key_not_held"),
+    ),
+    "progress of no job": (
+        lambda r, at: r.hset(at.progress, 12345, "[1, null]"),
+        ("I13", "extra_of_no_job"),
+    ),
+    "a log of no job": (
+        lambda r, at: r.rpush(at.log(12345), "line"),
+        ("I13", "extra_of_no_job"),
+    ),
+    "attempts of no job": (
+        lambda r, at: r.rpush(at.attempts(12345), "attempt"),
+        ("I13", "extra_of_no_job"),
+    ),
+    "a log that its job does not know of": (
+        lambda r, at: r.rpush(at.log(at["done"]), "line"),
+        ("I13", "extra_of_no_job"),
+    ),
+    "types of a worker that is gone": (
+        lambda r, at: r.hset(at.types, "gone", "*"),
+        ("I13", "trace_of_no_member"),
+    ),
+    "an alarm of a worker that is gone": (
+        lambda r, at: r.zadd(at.alarms, {"gone": 5}),
+        ("I13", "trace_of_no_member"),
+    ),
+    "a suspect that its worker does not hold": (
+        lambda r, at: r.hset(at.suspects, "hand", at["ready"]),
+        ("I13", "trace_of_no_member"),
+    ),
+    "a slot of no schedule": (
+        lambda r, at: r.zadd(at.slots, {"gone": 5}),
+        ("I13", "slot_of_no_schedule"),
+    ),
+    "jobs in a queue that was deleted": (
+        lambda r, at: r.delete(at.meta),
+        ("I13", "jobs_without_a_queue"),
+    ),
+    "a holder that nobody knows": (
+        lambda r, at: r.rename(at.running("hand"), at.running("gone")),
+        ("I13", "holder_is_unknown"),
+    ),
+    "live state that expires": (
+        lambda r, at: r.expire(at.jobs, 1000),
+        ("I13", "live_state_expires"),
+    ),
+    "an unknown key": (
+        lambda r, at: r.set(at.log("of nothing"), "1"),
+        ("I13", "unknown_key"),
+    ),
+    "a key of another type": (
+        lambda r, at: (r.delete(at.due), r.set(at.due, "1")),
+        ("I13", "mistyped_key"),
+    ),
+}
+
+NOT_REPAIRABLE = {
+    "a job is lost",
+    "a start is not counted",
+    "an end is not counted",
+    "a counter went below zero",
+    "a job is in its line twice",
+    "a job is in the line of others",
+    "a running job is held by nobody",
+    "a ready job is held",
+    "facts without a record",
+    "turns went back",
+    "a tenant with two turns",
+    "a state counts more jobs than are in its place",
+    "a unique job without its key",
+    "a log that its job does not know of",
+    "jobs in a queue that was deleted",
+    "a holder that nobody knows",
+    "an unknown key",
+    "a key of another type",
+}

@@ -1,0 +1,154 @@
+"""What `penstock fsck` reads and mends of queues of jobs, script by script."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from penstock.store.commands import job_checks
+from tests.contract.job_workers import written
+from tests.job_samples import JOB_IDS, sample_job_world
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import penstock
+    from penstock.store.command import Command
+    from penstock.store.keys import NamespaceKeys, QueueKeys
+    from tests.stored import Stored
+
+    Mend = Callable[[QueueKeys, bool], Command[bool]]
+
+GONE = 12345
+
+
+def test_what_is_counted_is_read_at_one_instant(
+    ps: penstock.Penstock, names: NamespaceKeys, keys: QueueKeys
+) -> None:
+    processes = sample_job_world(ps.store, names)
+
+    survey = ps.store.run(job_checks.survey_jobs(keys, ["w1", "stranger"]))
+
+    assert survey.exists
+    assert survey.members == {"w1", "w2", "w3"}
+    assert survey.held == {"w1": len(processes), "w3": 1}
+    assert survey.sizes["jobs"] == sum(survey.states.values()) == survey.count("sent")
+    assert (survey.states["running"], survey.states["dead"]) == (len(processes) + 1, 1)
+
+
+def test_a_survey_of_no_queue_is_empty(ps: penstock.Penstock, keys: QueueKeys) -> None:
+    survey = ps.store.run(job_checks.survey_jobs(keys, []))
+
+    assert not survey.exists
+    assert sum(survey.states.values()) == 0
+
+
+def test_jobs_are_scanned_some_at_a_time_and_taken_apart(
+    ps: penstock.Penstock, names: NamespaceKeys, keys: QueueKeys
+) -> None:
+    sample_job_world(ps.store, names)
+
+    page = ps.store.run(job_checks.scan_jobs(keys, "0", "jobs", 1000))
+    rest = ps.store.run(job_checks.scan_jobs(keys, "0", "facts", 1000))
+
+    later = next(job for job in page.jobs if job.head.unique == b"=later")
+    assert page.cursor == "0"
+    assert (later.state, later.has_record, later.has_facts) == ("scheduled", True, True)
+    assert (later.head.tags, later.head.words) == (("red",), ("hello", "world"))
+    assert later.head.unique_mode == "scheduled"
+    assert rest.jobs == []
+
+
+MENDS: dict[str, tuple[Mend, Callable[[Any, QueueKeys], object]]] = {
+    "a job": (
+        lambda keys, is_real: job_checks.mend_job(keys, JOB_IDS["later"], 100, is_real),
+        lambda call, keys: call("ZREM", keys.of_jobs("due"), JOB_IDS["later"]),
+    ),
+    "a page": (
+        lambda keys, is_real: job_checks.mend_page(keys, "rA:", 0, [GONE], is_real),
+        lambda call, keys: call("SADD", keys.of_jobs("page", "0:rA:"), GONE),
+    ),
+    "a line": (
+        lambda keys, is_real: job_checks.mend_line(keys, "line", "0:zeta", is_real),
+        lambda call, keys: call("LREM", keys.of_jobs("ring", "0"), 1, "zeta"),
+    ),
+    "a ring": (
+        lambda keys, is_real: job_checks.mend_line(keys, "ring", "10", is_real),
+        lambda call, keys: call("ZREM", keys.of_jobs("levels"), "10"),
+    ),
+    "what was put aside": (
+        lambda keys, is_real: job_checks.mend_line(keys, "stray", "fax", is_real),
+        lambda call, keys: call("SREM", keys.of_jobs("strays"), "fax"),
+    ),
+    "what a limit holds back": (
+        lambda keys, is_real: job_checks.mend_line(keys, "parked", "host", is_real),
+        lambda call, keys: call("ZREM", keys.of_jobs("unparks"), "host"),
+    ),
+    "a unique key": (
+        lambda keys, is_real: job_checks.mend_trace(
+            keys, "unique_jobs", b"=gone", str(GONE), is_real
+        ),
+        lambda call, keys: call("HSET", keys.of_jobs("unique_jobs"), "=gone", GONE),
+    ),
+    "the log of a job": (
+        lambda keys, is_real: job_checks.mend_trace(keys, "log", b"%d" % GONE, "", is_real),
+        lambda call, keys: call("RPUSH", keys.of_jobs("log", str(GONE)), "line"),
+    ),
+    "the alarm of a worker": (
+        lambda keys, is_real: job_checks.mend_trace(keys, "alarms", b"gone", "", is_real),
+        lambda call, keys: call("ZADD", keys.of_jobs("alarms"), 1, "gone"),
+    ),
+}
+each_mend = pytest.mark.parametrize("name", MENDS)
+
+
+@each_mend
+def test_what_is_right_is_left_alone(
+    ps: penstock.Penstock, names: NamespaceKeys, keys: QueueKeys, stored: Stored, name: str
+) -> None:
+    sample_job_world(ps.store, names)
+    before = written(stored)
+
+    assert ps.store.run(MENDS[name][0](keys, True)) is False
+
+    assert written(stored) == before
+
+
+@each_mend
+def test_what_is_wrong_is_told_without_a_write_and_mended_on_demand(
+    ps: penstock.Penstock, names: NamespaceKeys, keys: QueueKeys, stored: Stored, name: str
+) -> None:
+    sample_job_world(ps.store, names)
+    mend, damage = MENDS[name]
+    damage(lambda *parts: ps.store.call(keys.meta, *parts), keys)
+    wrong = written(stored)
+
+    assert ps.store.run(mend(keys, False)) is True
+    assert written(stored) == wrong
+    assert ps.store.run(mend(keys, True)) is True
+    assert ps.store.run(mend(keys, False)) is False
+
+
+@pytest.mark.parametrize(("seen", "is_set"), [(10, True), (9, False)])
+def test_a_count_is_set_unless_it_has_changed(
+    ps: penstock.Penstock, keys: QueueKeys, stored: Stored, seen: int, is_set: bool
+) -> None:
+    counts = keys.of_jobs("counts")
+    ps.store.call(counts, "HSET", counts, "rT:email", 10)
+
+    done = ps.store.run(job_checks.mend_count(keys, "counts", "rT:email", seen, 7))
+
+    assert done is is_set
+    assert stored.hash(counts) == {b"rT:email": b"7" if is_set else b"10"}
+
+
+def test_a_count_of_nothing_is_removed(
+    ps: penstock.Penstock, keys: QueueKeys, stored: Stored
+) -> None:
+    busy = keys.of_jobs("busy")
+    ps.store.call(busy, "HSET", busy, "host", 1)
+
+    assert ps.store.run(job_checks.mend_count(keys, "busy", "host", 1, 0)) is True
+
+    assert busy not in stored
