@@ -176,7 +176,7 @@ def test_a_child_that_dies_between_jobs_costs_no_job(bench: ProcessBench) -> Non
 def test_the_peak_of_memory_is_that_of_the_job_and_not_of_its_worker(bench: ProcessBench) -> None:
     ballast = bytearray(b"x") * (200 * MEBIBYTE)
 
-    # A child that dies at once is only told from its parent by a peak above any that the parent had.
+    # A child that dies at once is only told from its parent by a peak that the parent never had.
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     wanted = own + 200 * MEBIBYTE
 
