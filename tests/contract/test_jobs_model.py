@@ -17,6 +17,7 @@ from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
     invariant,
+    precondition,
     rule,
     run_state_machine_as_test,
 )
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 EPOCH_MS = 1_700_000_000_000
 FIRST_ID = 10**18
 KEEP_MS = 60_000
-KEEP_COUNT = 8
+KEEP_COUNT = 3
 WINDOW_MS = 1500
 TYPES = ("email", "report")
 WORKERS = {"w1": None, "w2": ("email",), "w3": ("email", "report"), "w4": None}
@@ -70,7 +71,7 @@ priorities = st.sampled_from([0, 0, -5, 10])
 delays = st.sampled_from([0, 0, 0, 1, 400, 2500])
 a_worker = st.sampled_from(sorted(WORKERS))
 a_type = st.sampled_from(TYPES)
-outcomes = st.sampled_from(["done", "failed", "final", "crashed", "stopped", "cancelled"])
+outcomes = st.sampled_from(["failed", "done", "failed", "final", "crashed", "stopped", "cancelled"])
 limits = st.one_of(
     st.none(),
     st.builds(Limit, st.integers(1, 2), st.just(0.0), st.just(1000), st.just(0.0)),
@@ -82,6 +83,10 @@ limits = st.one_of(
         st.sampled_from([1.0, 2.0]),
     ),
 )
+
+
+some_run: Any = precondition(lambda self: self.pick(0, "running") in self.model.jobs)
+some_wait: Any = precondition(lambda self: self.pick(0, "ready", "scheduled") in self.model.jobs)
 
 
 class JobMachine(RuleBasedStateMachine):
@@ -117,9 +122,9 @@ class JobMachine(RuleBasedStateMachine):
     def next(self) -> Operation:
         return next(self.operations)
 
-    def pick(self, index: int) -> int:
-        """A job that exists, if there are any."""
-        known = list(self.model.jobs)
+    def pick(self, index: int, *states: str) -> int:
+        """A job in one of these states, or in any; one that there is none of if there is none."""
+        known = [job.id for job in self.model.jobs.values() if job.state in (states or JOB_STATES)]
         return known[index % len(known)] if known else FIRST_ID - 1
 
     @rule(ms=st.sampled_from([1, 99, 400, 1000, 2500, 70_000]))
@@ -170,19 +175,16 @@ class JobMachine(RuleBasedStateMachine):
     def start_many(self, limit: int) -> None:
         self.start("w1", limit)
 
-    @rule(worker=a_worker, limit=st.integers(0, 8))
-    def finish_all(self, worker: str, limit: int) -> None:
-        held = range(len(self.model.held(worker)))
-        self.report(worker, [(index, "done", 0) for index in held[:8]], limit)
-
+    @some_run
     @rule(
-        worker=a_worker,
+        index=some_job,
         said=st.lists(st.tuples(some_job, outcomes, delays), min_size=1, max_size=3),
         limit=st.integers(0, 3),
     )
-    def report(self, worker: str, said: list[tuple[int, str, int]], limit: int) -> None:
+    def report(self, index: int, said: list[tuple[int, str, int]], limit: int) -> None:
+        worker = self.model.jobs[self.pick(index, "running")].worker
         held = self.model.held(worker)
-        chosen = {held[index % len(held)].id: (o, d) for index, o, d in said if held}
+        chosen = {held[index % len(held)].id: (o, d) for index, o, d in said}
         reports = [
             Report(self.process_of(id), outcome, 1, 1, delay_ms, "", _payload(outcome))  # type: ignore[arg-type]
             for id, (outcome, delay_ms) in chosen.items()
@@ -195,16 +197,21 @@ class JobMachine(RuleBasedStateMachine):
         listed = [(id, outcome, delay_ms) for id, (outcome, delay_ms) in chosen.items()]
         self.compare(claim, self.model.report(worker, listed, limit))
 
-    @rule(worker=a_worker, limit=st.integers(1, 4))
-    def crash_and_go_on(self, worker: str, limit: int) -> None:
-        held = range(len(self.model.held(worker)))
-        self.report(worker, [(index, "crashed", 0) for index in held[:8]], limit)
+    @some_run
+    @rule(index=some_job, outcome=st.sampled_from(["done", "crashed"]), limit=st.integers(0, 8))
+    def report_all(self, index: int, outcome: str, limit: int) -> None:
+        self.report(index, [(place, outcome, 0) for place in range(8)], limit)
 
-    @rule(worker=a_worker)
-    def report_what_is_not_held(self, worker: str) -> None:
+    @some_run
+    @rule(index=some_job)
+    def note_and_report_what_is_not_held(self, index: int) -> None:
+        job = self.model.jobs[self.pick(index, "running")]
+        process = self.process_of(job.id)
+        noted = jobs.note_job(self.keys, self.next(), job.worker, process, b"[5, null]", [b"line"])
         report = Report(EPOCH_MS * 1000, "done")
 
-        claim = self.run(jobs.report_jobs(self.keys, self.next(), worker, [report]))
+        assert self.run(noted)
+        claim = self.run(jobs.report_jobs(self.keys, self.next(), job.worker, [report]))
 
         assert claim.refused == [report.process]
 
@@ -214,23 +221,40 @@ class JobMachine(RuleBasedStateMachine):
             self.run(jobs.leave_jobs(self.keys, self.next(), worker, is_lost))
             self.model.leave(worker, is_lost)
 
-    @rule(index=some_job, move=st.sampled_from(["cancel", "retry", "remove"]))
-    def move(self, index: int, move: str) -> None:
+    @rule(index=some_job)
+    def cancel(self, index: int) -> None:
         id = self.pick(index)
-        command = getattr(job_records, f"{move}_jobs")(self.keys, self.next(), [id])
+        [word] = self.run(job_records.cancel_jobs(self.keys, self.next(), [id]))
 
-        assert self.run(command) == [getattr(self.model, move)(id)]
+        assert word == self.model.cancel(id)
 
+    @rule(index=some_job)
+    def remove(self, index: int) -> None:
+        id = self.pick(index)
+        [word] = self.run(job_records.remove_jobs(self.keys, self.next(), [id]))
+
+        assert word == self.model.remove(id)
+
+    @precondition(lambda self: self.pick(0, "dead", "cancelled", "done") in self.model.jobs)
+    @rule(index=some_job)
+    def retry(self, index: int) -> None:
+        id = self.pick(index, "dead", "cancelled", "done")
+        [word] = self.run(job_records.retry_jobs(self.keys, self.next(), [id]))
+
+        assert word == self.model.retry(id)
+
+    @some_wait
     @rule(index=some_job, delay_ms=st.sampled_from([0, 400, 2500]))
     def reschedule(self, index: int, delay_ms: int) -> None:
-        id = self.pick(index)
+        id = self.pick(index, "ready", "scheduled", "done")
         command = job_records.change_job(self.keys, self.next(), id, "delay", delay_ms)
 
         assert self.run(command) == self.model.reschedule(id, delay_ms)
 
+    @some_wait
     @rule(index=some_job, priority=priorities)
     def reprioritise(self, index: int, priority: int) -> None:
-        id = self.pick(index)
+        id = self.pick(index, "ready", "scheduled", "running")
         command = job_records.change_job(self.keys, self.next(), id, "priority", priority)
 
         assert self.run(command) == self.model.reprioritise(id, priority)
@@ -266,15 +290,6 @@ class JobMachine(RuleBasedStateMachine):
     def age(self, ageing_ms: int | None) -> None:
         self.run(queues.configure_queue(self.keys, self.next(), {"ageing_ms": ageing_ms}))
         self.model.ageing_ms = ageing_ms or 0
-
-    @rule(worker=a_worker, index=some_job)
-    def note(self, worker: str, index: int) -> None:
-        held = self.model.held(worker)
-        if held:
-            process = self.process_of(held[index % len(held)].id)
-            said = jobs.note_job(self.keys, self.next(), worker, process, b"[5, null]", [b"line"])
-
-            assert self.run(said)
 
     @rule(limit=st.integers(1, 5))
     def purge(self, limit: int) -> None:

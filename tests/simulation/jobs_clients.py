@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from penstock.codec.ids import id_text
@@ -219,7 +220,7 @@ async def _limit(scheduler: JobScheduler, program: Program, jobs: AsyncJobs) -> 
 
 async def _configure(scheduler: JobScheduler, program: Program, jobs: AsyncJobs) -> None:
     random = scheduler.random
-    match random.choice(("length", "ageing", "keep", "share")):
+    match random.choice(("length", "ageing", "keep", "share", "share")):
         case "length":
             await jobs.configure(max_length=random.choice((2, 5, 10, None)))
         case "ageing":
@@ -265,7 +266,7 @@ async def _read(scheduler: JobScheduler, program: Program, jobs: AsyncJobs) -> N
 
 
 async def _delete(scheduler: JobScheduler, program: Program, jobs: AsyncJobs) -> None:
-    if scheduler.random.random() < 0.3:
+    if scheduler.random.random() < 0.4:
         deleted = await jobs.delete()
         scheduler.happened("queue deleted" if not deleted.running else "queue emptied")
 
@@ -296,14 +297,15 @@ _OPERATIONS = (
 
 
 async def heal(scheduler: JobScheduler, program: Program) -> None:
-    """What somebody does when everything is over: nothing stays paused or full."""
+    """What somebody does when everything is over: nothing stays paused."""
     for name in QUEUES:
         jobs = program.client.jobs(name)
         if scheduler.random.random() < 0.7:
             for key in sorted(scheduler.look.queues[name].limits):
                 await jobs.limit(key)
         await jobs.resume()
-        await jobs.configure(max_length=None)
+        if scheduler.random.random() < 0.7:
+            await jobs.configure(max_length=None)
         for job_type in TYPES:
             await jobs.resume_type(job_type)
     for worker in await program.client.paused_workers():
@@ -316,7 +318,8 @@ async def come_late(scheduler: JobScheduler, program: Program) -> None:
         jobs = program.client.jobs(name)
         for delay, key in ((0.0, "host"), (1.0, ""), (2.5, "api")):
             settings: JobSettings = {"delay": delay, "key": key, "attempts": 2}
-            await jobs.send(make_options("email", settings), scheduler.new_data(1))
+            with suppress(QueueFull):
+                await jobs.send(make_options("email", settings), scheduler.new_data(1))
 
 
 async def close(scheduler: JobScheduler, program: Program) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 TYPES = ("email", "sms", "report")
 LOOK_EVERY_MS = 10_000
+FIRE_AGAIN_MS = 1_000
 ERROR = b'["ValueError", "no", ""]'
 
 
@@ -252,9 +253,11 @@ class Feed:
 
     async def _fire(self, names: list[str]) -> None:
         try:
-            await fire_schedules(self._program.client, self._keys, names)
+            if not await fire_schedules(self._program.client, self._keys, names):
+                # Somebody was first; or they cannot be fired, and would be named again at once.
+                await Sleep(FIRE_AGAIN_MS)
         except StoreUnavailable:
-            return
+            self._scheduler.happened("firing failed")
         self.look()
 
 

@@ -34,3 +34,18 @@ def test_a_schedule_that_cannot_send_does_not_keep_its_worker_busy(
     wait_for(lambda: len(refusals()) >= 2)
     first, second = refusals()[:2]
     assert second.created - first.created > 0.5
+
+
+def test_a_schedule_sends_for_as_many_missed_slots_as_there_is_room_for(
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker]
+) -> None:
+    mail = ps.jobs("mail")
+    mail.configure(max_length=3)
+    ps.schedules("mail").add("often", in_thread.type, every=3600, misfire="all")
+    slots = f"{ps.keys.queue('mail').tag}:slots"
+    missed = int(ps.store.call(slots, "ZSCORE", slots, "often")) - 8 * 3_600_000
+    ps.store.call(slots, "ZADD", slots, missed, "often")
+
+    serve(in_thread)
+
+    wait_for(lambda: mail.counts()["done"] == 8)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.client.job_ids import new_ids
 from penstock.codec.records import pack_head
 from penstock.codec.values import words_of
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, QueueFull
 from penstock.model.job_options import MAX_WORDS, make_options
 from penstock.model.schedules import decode_schedule, due_slots
 from penstock.store.commands import job_rules
@@ -24,7 +25,11 @@ log = logging.getLogger("penstock.worker")
 
 
 async def fire_schedules(client: AsyncPenstock, keys: QueueKeys, names: list[str]) -> int:
-    """Send what these schedules send now; returns how many jobs."""
+    """Send what these schedules send now; returns how many jobs.
+
+    If there is no room for all slots that were missed, the first ones are fired, and the rest stays
+    due.
+    """
     now_ms, found = await client.store.run(job_rules.list_schedules(keys, names))
     sent = 0
     for stored in found:
@@ -50,11 +55,20 @@ async def _fire(client: AsyncPenstock, keys: QueueKeys, stored: StoredSchedule, 
         groups = scheduled_jobs(schedule, len(slots))
         try:
             is_first = await client.store.run_once(
-                lambda operation, groups=groups: job_rules.fire_schedule(  # type: ignore[misc]
-                    keys, operation, stored, next_slot, groups
+                partial(
+                    job_rules.fire_schedule,
+                    keys,
+                    schedule=stored,
+                    next_slot_ms=next_slot,
+                    groups=groups,
                 )
             )
         except IdTaken:
+            continue
+        except QueueFull:
+            if len(slots) < 2:
+                raise
+            slots, next_slot = due_slots(schedule, stored.slot_ms, now_ms, len(slots) // 2)
             continue
         return len(slots) if is_first else 0
 

@@ -85,8 +85,9 @@ function jobs.take_unique_key(keys, head, id, window_ms, now)
   end
 end
 
--- Adds the jobs of one group. Returns how many of them are ready.
-function jobs.admit_group(keys, changes, group, number, now)
+-- Adds the jobs of one group. Returns how many of them are ready. A turn of its own, so many after its number, tells
+-- a job from one that had its id before: that one may be gone, and its entry still stand in a line.
+function jobs.admit_group(keys, changes, group, number, turns_after, now)
   local head, due = group.head, jobs.due_of(group, now)
   local is_due = due <= now
   local records, entries, scores = {}, {}, {}
@@ -98,8 +99,13 @@ function jobs.admit_group(keys, changes, group, number, now)
     facts.number = number
     records[2 * index - 1] = id
     records[2 * index] = prefix .. struct.pack('>I6', number) .. suffix .. data
-    if is_due then
+    if is_due and turns_after == 0 then
       entries[index] = id
+    elseif is_due then
+      facts = jobs.new_facts(now, number, head, #data)
+      facts.turn = number + turns_after
+      entries[index] = jobs.entry_of(id, facts)
+      jobs.keep_facts(changes, id, facts)
     else
       facts = jobs.new_facts(now, number, head, #data)
       facts.state, facts.since = jobs.SCHEDULED, due
@@ -164,10 +170,11 @@ end
 function jobs.admit_jobs(keys, sending, now)
   local changes = jobs.new_changes()
   local first_due = redis.call('ZRANGE', keys.due, 0, 0, 'WITHSCORES')[2]
-  local number = sending.added > 0 and jobs.next_turns(keys, sending.added) or 0
+  local turns_after = sending.are_given and sending.added or 0
+  local number = sending.added > 0 and jobs.next_turns(keys, sending.added + turns_after) or 0
   local ready = 0
   for _, group in ipairs(sending.groups) do
-    ready = ready + jobs.admit_group(keys, changes, group, number, now)
+    ready = ready + jobs.admit_group(keys, changes, group, number, turns_after, now)
     number = number + #group.jobs
   end
   local last = {}
