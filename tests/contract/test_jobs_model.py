@@ -39,7 +39,7 @@ from tests.job_model import Claim, Model
 from tests.servers import RedisServer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from penstock.model.jobs import JobClaim
 
@@ -84,9 +84,27 @@ limits = st.one_of(
     ),
 )
 
+changes = st.one_of(
+    st.tuples(st.just("cancel")),
+    st.tuples(st.just("remove")),
+    st.tuples(st.just("retry")),
+    st.tuples(st.just("reschedule"), st.sampled_from([0, 400, 2500])),
+    st.tuples(st.just("reprioritise"), priorities),
+)
+rules = st.one_of(
+    st.tuples(st.just("join"), a_worker),
+    st.tuples(st.just("leave"), a_worker, st.booleans()),
+    st.tuples(st.just("pause_queue"), st.sampled_from([False, False, True])),
+    st.tuples(st.just("pause_type"), a_type, st.booleans()),
+    st.tuples(st.just("set_limit"), st.sampled_from(["", "*", "host", "api"]), limits),
+    st.tuples(st.just("share"), st.sampled_from(["acme", "zeta"]), st.integers(1, 3)),
+    st.tuples(st.just("age"), st.sampled_from([None, None, 100, 1000])),
+    st.tuples(st.just("purge"), st.integers(1, 5)),
+)
 
-some_run: Any = precondition(lambda self: self.pick(0, "running") in self.model.jobs)
-some_wait: Any = precondition(lambda self: self.pick(0, "ready", "scheduled") in self.model.jobs)
+
+def _has(*states: str) -> Callable[[JobMachine], bool]:
+    return lambda machine: any(job.state in states for job in machine.model.jobs.values())
 
 
 class JobMachine(RuleBasedStateMachine):
@@ -160,7 +178,6 @@ class JobMachine(RuleBasedStateMachine):
         head |= {"unique": unique, "mode": mode}
         self.send(number, head, delay_ms=400 if mode == "scheduled" else 0)
 
-    @rule(worker=a_worker)
     def join(self, worker: str) -> None:
         self.run(jobs.join_jobs(self.keys, self.next(), worker, WORKERS[worker]))
         self.model.members[worker] = WORKERS[worker]
@@ -175,7 +192,7 @@ class JobMachine(RuleBasedStateMachine):
     def start_many(self, limit: int) -> None:
         self.start("w1", limit)
 
-    @some_run
+    @precondition(_has("running"))
     @rule(
         index=some_job,
         said=st.lists(st.tuples(some_job, outcomes, delays), min_size=1, max_size=3),
@@ -197,12 +214,12 @@ class JobMachine(RuleBasedStateMachine):
         listed = [(id, outcome, delay_ms) for id, (outcome, delay_ms) in chosen.items()]
         self.compare(claim, self.model.report(worker, listed, limit))
 
-    @some_run
+    @precondition(_has("running"))
     @rule(index=some_job, outcome=st.sampled_from(["done", "crashed"]), limit=st.integers(0, 8))
     def report_all(self, index: int, outcome: str, limit: int) -> None:
         self.report(index, [(place, outcome, 0) for place in range(8)], limit)
 
-    @some_run
+    @precondition(_has("running"))
     @rule(index=some_job)
     def note_and_report_what_is_not_held(self, index: int) -> None:
         job = self.model.jobs[self.pick(index, "running")]
@@ -215,51 +232,52 @@ class JobMachine(RuleBasedStateMachine):
 
         assert claim.refused == [report.process]
 
-    @rule(worker=a_worker, is_lost=st.booleans())
     def leave(self, worker: str, is_lost: bool) -> None:
         if worker in self.model.members:
             self.run(jobs.leave_jobs(self.keys, self.next(), worker, is_lost))
             self.model.leave(worker, is_lost)
 
-    @rule(index=some_job)
+    @precondition(lambda self: bool(self.model.jobs))
+    @rule(index=some_job, change=changes)
+    def change(self, index: int, change: tuple[Any, ...]) -> None:
+        name, *arguments = change
+        getattr(self, name)(index, *arguments)
+
+    @rule(what=rules)
+    def manage(self, what: tuple[Any, ...]) -> None:
+        name, *arguments = what
+        getattr(self, name)(*arguments)
+
     def cancel(self, index: int) -> None:
         id = self.pick(index)
         [word] = self.run(job_records.cancel_jobs(self.keys, self.next(), [id]))
 
         assert word == self.model.cancel(id)
 
-    @rule(index=some_job)
     def remove(self, index: int) -> None:
         id = self.pick(index)
         [word] = self.run(job_records.remove_jobs(self.keys, self.next(), [id]))
 
         assert word == self.model.remove(id)
 
-    @precondition(lambda self: self.pick(0, "dead", "cancelled", "done") in self.model.jobs)
-    @rule(index=some_job)
     def retry(self, index: int) -> None:
         id = self.pick(index, "dead", "cancelled", "done")
         [word] = self.run(job_records.retry_jobs(self.keys, self.next(), [id]))
 
         assert word == self.model.retry(id)
 
-    @some_wait
-    @rule(index=some_job, delay_ms=st.sampled_from([0, 400, 2500]))
     def reschedule(self, index: int, delay_ms: int) -> None:
         id = self.pick(index, "ready", "scheduled", "done")
         command = job_records.change_job(self.keys, self.next(), id, "delay", delay_ms)
 
         assert self.run(command) == self.model.reschedule(id, delay_ms)
 
-    @some_wait
-    @rule(index=some_job, priority=priorities)
     def reprioritise(self, index: int, priority: int) -> None:
         id = self.pick(index, "ready", "scheduled", "running")
         command = job_records.change_job(self.keys, self.next(), id, "priority", priority)
 
         assert self.run(command) == self.model.reprioritise(id, priority)
 
-    @rule(is_paused=st.sampled_from([False, False, True]))
     def pause_queue(self, is_paused: bool) -> None:
         if is_paused:
             self.run(queues.pause_queue(self.keys, self.next()))
@@ -267,12 +285,10 @@ class JobMachine(RuleBasedStateMachine):
             self.run(queues.resume_queue(self.keys))
         self.model.is_paused = is_paused
 
-    @rule(type=a_type, is_paused=st.booleans())
     def pause_type(self, type: str, is_paused: bool) -> None:
         self.run(job_rules.pause_type(self.keys, self.next(), type, is_paused))
         (self.model.paused_types.add if is_paused else self.model.paused_types.discard)(type)
 
-    @rule(key=st.sampled_from(["", "*", "host", "api"]), limit=limits)
     def set_limit(self, key: str, limit: Limit | None) -> None:
         said = limit or Limit(0, 0.0, 0, 0.0)
         command = job_rules.set_limit(
@@ -281,17 +297,14 @@ class JobMachine(RuleBasedStateMachine):
         self.run(command)
         self.model.set_limit(key, limit)
 
-    @rule(tenant=st.sampled_from(["acme", "zeta"]), share=st.integers(1, 3))
     def share(self, tenant: str, share: int) -> None:
         self.run(job_rules.set_share(self.keys, self.next(), tenant, share))
         self.model.shares[tenant] = share
 
-    @rule(ageing_ms=st.sampled_from([None, None, 100, 1000]))
     def age(self, ageing_ms: int | None) -> None:
         self.run(queues.configure_queue(self.keys, self.next(), {"ageing_ms": ageing_ms}))
         self.model.ageing_ms = ageing_ms or 0
 
-    @rule(limit=st.integers(1, 5))
     def purge(self, limit: int) -> None:
         gone, _ = self.run(job_records.purge_jobs(self.keys, self.next(), limit))
 

@@ -41,7 +41,8 @@ def test_a_schedule_sends_for_as_many_missed_slots_as_there_is_room_for(
 ) -> None:
     mail = ps.jobs("mail")
     mail.configure(max_length=3)
-    ps.schedules("mail").add("often", in_thread.type, every=3600, misfire="all")
+    data = [["describe itself"]]
+    ps.schedules("mail").add("often", in_thread.type, data, every=3600, misfire="all")
     slots = f"{ps.keys.queue('mail').tag}:slots"
     missed = int(ps.store.call(slots, "ZSCORE", slots, "often")) - 8 * 3_600_000
     ps.store.call(slots, "ZADD", slots, missed, "often")
