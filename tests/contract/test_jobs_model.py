@@ -412,7 +412,7 @@ def test_random_operations_do_what_the_model_says(simulated_store: Store) -> Non
     run_state_machine_as_test(
         lambda: JobMachine(simulated_store),  # type: ignore[arg-type]
         settings=settings(
-            max_examples=50,
+            max_examples=100,
             stateful_step_count=40,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -129,10 +129,13 @@ class JobHistory:
             ("job parked", old.parked, new.parked),
             ("job strayed", old.stray, new.stray),
             ("suspect alone", old.suspects, new.suspects),
-            ("tenants take turns", old.credits, new.credits),
         ):
             self.sometimes[what] += len(is_now) > len(was)
             self.sometimes[f"{what} no more"] += len(is_now) < len(was)
+        for priority, ring in old.rings.items():
+            now = list(new.rings.get(priority, ()))
+            if len(ring) > 1 and set(now) == set(ring) and now != list(ring):
+                self.sometimes["tenants take turns"] += 1
         if change.step.name == "fire_schedule" and len(change.changed) > 1:
             self.sometimes["several slots fired at once"] += 1
 

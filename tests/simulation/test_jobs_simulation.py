@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.simulation.mutations import Mutation
 
 SEEDS = 32
-BATCHES = 2
+BATCHES = 1
 STEPS = 300
 
 SOMETIMES = (

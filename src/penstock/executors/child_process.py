@@ -154,9 +154,9 @@ class ChildProcess:
 
         With an exec, Linux also counts the memory that was in use before it, which after a vfork
         is the worker's. So the figure that the child finds when it is ready is a floor: above it,
-        the peak is its own; at it, what was last seen in /proc is closer.
+        the peak is its own; at it, what was last seen in /proc is closer, if anything was.
         """
-        return max_rss if max_rss > self._rss_floor else self._rss_seen
+        return max_rss if max_rss > self._rss_floor or not self._rss_seen else self._rss_seen
 
     def _note(self, message: Message) -> None:
         self._cpu_s = message.header.get("cpu_s", self._cpu_s)
