@@ -98,7 +98,7 @@ class Worker:
         self._stops = 0
         self._is_abandoned = False
         self._is_registered = False
-        self._is_watching = False
+        self._stall_watch: asyncio.TimerHandle | None = None
         self._giving_back: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._stop_asked = asyncio.Event()
@@ -216,6 +216,9 @@ class Worker:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            if self._stall_watch is not None:
+                self._stall_watch.cancel()
+                self._stall_watch = None
             await self._leave(session)
             self._is_registered = False
 
@@ -276,9 +279,9 @@ class Worker:
 
     def tasks_wait(self) -> None:
         """See to it that they do not wait long."""
-        if not self._is_watching:
-            self._is_watching = True
-            asyncio.get_running_loop().call_later(TOO_LONG_S, self._check_stall)
+        if self._stall_watch is None:
+            loop = asyncio.get_running_loop()
+            self._stall_watch = loop.call_later(TOO_LONG_S, self._check_stall)
 
     def room_made(self, by: Feed | None = None) -> None:
         for feed in self._feeds:
@@ -322,9 +325,10 @@ class Worker:
 
     def _check_stall(self) -> None:
         """Give back what waits behind a task that takes long: another worker could start it now."""
-        self._is_watching = False
+        self._stall_watch = None
         stalled = [feed for feed in self._feeds if feed.is_stalled]
-        if stalled:
+        is_giving_back = self._giving_back is not None and not self._giving_back.done()
+        if stalled and not is_giving_back:
             for feed in stalled:
                 feed.stalled()
             self._giving_back = asyncio.create_task(self._give_back_waiting())
