@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from penstock.errors import InvalidArgument, JobNotFound
-from penstock.model.jobs import Report
+from penstock.model.jobs import EndedAttempt, Report
 from penstock.store.commands.job_records import purge_jobs
 from tests.contract.job_workers import age_job
 from tests.servers import wait_for
@@ -155,42 +157,48 @@ def test_jobs_that_wait_or_run_are_never_purged(mail: penstock.Jobs, hand: Hand)
 
 
 def test_the_history_has_an_entry_for_each_attempt_that_ended(
-    mail: penstock.Jobs, hand: Hand, ps: penstock.Penstock
+    mail: penstock.Jobs, hand: Hand
 ) -> None:
     job = mail.add("email", b"12345", tenant="acme", attempts=2)
     hand.fail(hand.take_one())
     hand.finish(hand.take_one())
 
-    failed, done = _history(ps, hand)
+    failed, done = mail.history()
 
-    assert failed | {"waited_ms": "", "at": ""} == {
-        "job": str(job._number),
-        **{"type": "email", "tenant": "acme", "attempt": "1", "outcome": "failed"},
-        **{"waited_ms": "", "ran_us": "20", "cpu_us": "10", "worker": "hand", "bytes": "5"},
-        "at": "",
-    }
-    assert (done["attempt"], done["outcome"]) == ("2", "done")
-    assert int(done["waited_ms"]) >= 0
-    assert int(done["at"]) >= int(failed["at"]) > 0
+    assert replace(failed, place="", waited_ms=0, ended_at=0) == EndedAttempt(
+        place="",
+        job=job.id,
+        type="email",
+        tenant="acme",
+        attempt=1,
+        outcome="failed",
+        waited_ms=0,
+        ran_us=20,
+        cpu_us=10,
+        worker="hand",
+        bytes=5,
+        ended_at=0,
+    )
+    assert (done.attempt, done.outcome) == (2, "done")
+    assert 0 <= done.waited_ms < 60_000
+    assert time.time() + 60 > done.ended_at >= failed.ended_at > time.time() - 60
 
 
-def test_the_history_outlives_the_jobs_and_has_a_length(
-    mail: penstock.Jobs, hand: Hand, ps: penstock.Penstock
-) -> None:
+def test_the_history_outlives_the_jobs_and_has_a_length(mail: penstock.Jobs, hand: Hand) -> None:
     mail.configure(history_length=100)
     for _ in range(3):
         mail.add_many("email", range(100))
         end_all(hand)
     mail.remove("done")
 
-    assert 100 <= len(_history(ps, hand)) < 300
+    assert 100 <= len(mail.history()) < 300
 
 
 @pytest.mark.parametrize(
     "outcome", ["done", "failed", "final", "crashed", "cancelled", "stopped", "lost"]
 )
 def test_the_history_says_how_an_attempt_ended(
-    mail: penstock.Jobs, hand: Hand, ps: penstock.Penstock, outcome: str
+    mail: penstock.Jobs, hand: Hand, outcome: str
 ) -> None:
     mail.add("email")
     process = hand.take_one().process
@@ -199,7 +207,7 @@ def test_the_history_says_how_an_attempt_ended(
     else:
         hand.report(Report(process, outcome))  # type: ignore[arg-type]
 
-    history = [entry["outcome"] for entry in _history(ps, hand)]
+    history = [attempt.outcome for attempt in mail.history()]
 
     assert history == {"stopped": [], "final": ["failed"]}.get(outcome, [outcome])
 
@@ -223,12 +231,3 @@ def test_settings_that_make_no_sense_are_refused(
 ) -> None:
     with pytest.raises(InvalidArgument, match=message):
         mail.configure(**settings)
-
-
-def _history(ps: penstock.Penstock, hand: Hand) -> list[dict[str, str]]:
-    key = f"{hand.keys.tag}:history"
-    found = []
-    for _, flat in ps.store.call(key, "XRANGE", key, "-", "+"):
-        words = [word.decode() for word in flat]
-        found.append(dict(zip(words[::2], words[1::2], strict=True)))
-    return found

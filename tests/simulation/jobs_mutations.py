@@ -13,8 +13,8 @@ JOB_MUTATIONS = [
     ),
     Mutation(
         "a send repeated is done twice",
-        "if done then return done end\n\njobs.guard(keys, jobs.ADMIT_KEYS)\nlocal known",
-        "jobs.guard(keys, jobs.ADMIT_KEYS)\nlocal known",
+        "if done then return done end\n\nlocal settings = jobs.guard_admission(keys)",
+        "local settings = jobs.guard_admission(keys)",
         "had a second effect",
     ),
     Mutation(
@@ -25,7 +25,7 @@ JOB_MUTATIONS = [
     ),
     Mutation(
         "an entry that is out of date is handed out",
-        "if facts.state ~= jobs.READY or facts.turn ~= (turn or facts.number) then facts = false",
+        "if facts.state ~= 'r' or facts.turn ~= (turn or facts.number) then facts = false",
         "if false then facts = false",
         "",
     ),
@@ -67,8 +67,8 @@ JOB_MUTATIONS = [
     ),
     Mutation(
         "a type that is paused is handed out",
-        "elseif is_paused(head.type) or not jobs.handles",
-        "elseif not jobs.handles",
+        "suited[type] = not is_paused(type) and jobs.handles",
+        "suited[type] = jobs.handles",
         "is paused",
     ),
     Mutation(
@@ -97,7 +97,7 @@ JOB_MUTATIONS = [
     ),
     Mutation(
         "poison is tried for ever",
-        "elseif facts.crashes >= jobs.POISON_FROM and",
+        "elseif facts.crashes >= 3 and",
         "elseif false and",
         "crashes",
     ),
@@ -116,7 +116,7 @@ JOB_MUTATIONS = [
     ),
     Mutation(
         "a unique key is never freed",
-        "    jobs.free_unique(keys, id, facts, jobs.UNIQUE_UNTIL_DONE)\n    jobs.free_unique",
+        "    jobs.free_unique(keys, id, facts, 8)\n    jobs.free_unique",
         "    jobs.free_unique",
         "may not hold it",
     ),

@@ -41,3 +41,8 @@ def new_ids(count: int = 1) -> range:
 def new_job_id() -> str:
     """An id for a job that is to be sent later, or perhaps more than once, with `id=...`."""
     return id_text(new_ids()[0])
+
+
+def age_of(number: int) -> float:
+    """For how many seconds an id has existed, by the clock of whoever made it."""
+    return time.time() - ((number >> _RANDOM_BITS) + _EPOCH_MS) / 1000

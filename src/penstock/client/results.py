@@ -2,7 +2,9 @@
 queue).
 
 A thread listens to the channels of the jobs that somebody waits for. It looks at each job once when
-its channel is open, and again after every reconnect, so nothing is missed and nobody polls.
+its channel is open, and again after every reconnect, so nothing is missed and nobody polls. A job
+that was sent just now has hardly ended before that, so the look is put off for a moment: often the
+end comes first, and the look is saved.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import logging
 import os
 import socket
 import threading
+import time
 from collections import deque
 from concurrent.futures import Future
 from contextlib import suppress
@@ -18,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.client._sync.store import Store
 from penstock.client._sync.transport import Listener, pause
+from penstock.client.job_ids import age_of
 from penstock.client.retry import Patience
 from penstock.client.wire import ConnectionLost, ReplyError, is_passing, pack, store_error
 from penstock.codec.records import open_notice
@@ -34,6 +38,8 @@ log = logging.getLogger("penstock.client")
 
 _SILENCE_S = 15.0
 _BATCH = 200
+_FRESH_S = 0.1
+_PUT_OFF_S = 0.003
 
 
 class Ending(NamedTuple):
@@ -106,6 +112,8 @@ class _Watch:
         self._jobs: dict[str, _Job] = {}
         self._new: deque[_Job] = deque()
         self._seen: deque[_Job] = deque()
+        self._look_at = 0.0
+        """when to look at what is in `_seen`"""
         self._forgotten: deque[str] = deque()
         self._is_closed = False
         self._patience = Patience(None)
@@ -185,14 +193,19 @@ class _Watch:
         self._subscribe()
         is_pinged = False
         while not self._is_closed:
-            if self._seen and not self._is_busy():
+            must_look = bool(self._seen) and not self._is_busy()
+            wait_s = self._look_at - time.monotonic() if must_look else _SILENCE_S
+            if wait_s <= 0:
                 self._look()
-            message = self._listener.receive_unless(self._called, _SILENCE_S)
+                continue
+            message = self._listener.receive_unless(self._called, wait_s)
             if message is not None:
                 is_pinged = False
                 self._take(message)
             elif self._drain():
                 self._subscribe()
+            elif must_look:
+                continue
             elif is_pinged:
                 raise ConnectionLost("the server is silent")
             else:
@@ -254,22 +267,30 @@ class _Watch:
             self._unconfirmed -= 1
             self._patience = Patience(None)
             if job is not None:
-                self._seen.append(job)
+                is_fresh = age_of(job.number) < _FRESH_S and not job.was_absent
+                self._look_soon(job, _PUT_OFF_S if is_fresh else 0.0)
         elif word in (b"message", b"smessage") and job is not None:
             notice = open_notice(message[2])
             if notice.state == "-":
                 self._resolve(job, Ending("removed", "", b""))
             elif notice.outcome is None:
-                self._seen.append(job)
+                self._look_soon(job, 0.0)
             else:
                 state = STATES_BY_CODE[notice.state]
                 self._resolve(job, Ending(state, notice.reason, notice.outcome))
+
+    def _look_soon(self, job: _Job, put_off_s: float) -> None:
+        look_at = time.monotonic() + put_off_s
+        self._look_at = min(look_at, self._look_at) if self._seen else look_at
+        self._seen.append(job)
 
     def _look(self) -> None:
         """See whether jobs have ended already."""
         by_queue: dict[QueueKeys, list[_Job]] = {}
         for _ in range(min(_BATCH, len(self._seen))):
             job = self._seen.popleft()
+            if self._jobs.get(job.channel) is not job:
+                continue  # how it ended has come meanwhile
             by_queue.setdefault(job.keys, []).append(job)
         for keys, jobs in by_queue.items():
             found = self._store.run(read_jobs(keys, [job.number for job in jobs], with_data=False))

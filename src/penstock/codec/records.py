@@ -268,21 +268,30 @@ def open_attempt(line: bytes) -> Attempt:
     return Attempt(number, outcome, worker, started / 1000, ended / 1000, open_error(line[at:]))
 
 
-def open_ended_attempt(place: str, fields: list[bytes]) -> EndedAttempt:
-    named = dict(zip(fields[::2], fields[1::2], strict=True))
+_ENDED_SIZE = 19  # layout, attempt, waited, bytes, when
+
+
+def open_ended_attempt(place: str, packed: bytes) -> EndedAttempt:
+    _check_layout(packed)
+    texts = []
+    at = _ENDED_SIZE
+    for _ in range(7):
+        text, at = _text(packed, at)
+        texts.append(text)
+    number, job_type, tenant, worker, outcome, ran_us, cpu_us = texts
     return EndedAttempt(
         place=place,
-        job=id_text(int(named[b"job"])),
-        type=named[b"type"].decode(errors="replace"),
-        tenant=named[b"tenant"].decode(errors="replace"),
-        attempt=int(named[b"attempt"]),
-        outcome=named[b"outcome"].decode(),
-        waited_ms=int(named[b"waited_ms"]),
-        ran_us=int(named[b"ran_us"]),
-        cpu_us=int(named[b"cpu_us"]),
-        worker=named[b"worker"].decode(errors="replace"),
-        bytes=int(named[b"bytes"]),
-        ended_at=int(named[b"at"]) / 1000,
+        job=id_text(int(number)),
+        type=job_type,
+        tenant=tenant,
+        attempt=int.from_bytes(packed[1:3]),
+        outcome=outcome,
+        waited_ms=int.from_bytes(packed[3:9]),
+        ran_us=int(ran_us),
+        cpu_us=int(cpu_us),
+        worker=worker,
+        bytes=int.from_bytes(packed[9:13]),
+        ended_at=int.from_bytes(packed[13:19]) / 1000,
     )
 
 

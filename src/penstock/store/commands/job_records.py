@@ -40,8 +40,8 @@ def read_history(keys: QueueKeys, after: str, limit: int) -> Command[list[EndedA
             check_jobs(keys, READ_HISTORY, reply)
             raise unexpected(READ_HISTORY, reply)
         return [
-            open_ended_attempt(place.decode(), fields)
-            for place, fields in zip(reply[1::2], reply[2::2], strict=True)
+            open_ended_attempt(place.decode(), packed)
+            for place, packed in zip(reply[1::2], reply[2::2], strict=True)
         ]
 
     return Command(READ_HISTORY, (keys.meta,), (after, limit), decode)

@@ -1,9 +1,21 @@
 -- Jobs on their way in. They come in groups that share a head: head, delay_ms, run_at, window_ms, count, then count times
 -- id and data.
-jobs.ADMIT_KEYS = {hash = {'meta', 'jobs', 'facts', 'counts', 'unique_jobs', 'progress'},
-  zset = {'levels', 'due', 'windows'}, set = {'idle'}}
+
+-- Looks at every key that may be written to, and reads what is set for the queue.
+function jobs.guard_admission(keys)
+  local call, base = redis.call, keys.base
+  call('HLEN', keys.jobs)
+  call('HLEN', keys.facts)
+  call('HLEN', keys.counts)
+  call('ZCARD', keys.levels)
+  call('SCARD', keys.idle)
+  local is_any = call('EXISTS', base .. 'unique_jobs', base .. 'progress', base .. 'due', base .. 'windows') > 0
+  keys.is_used = is_any and jobs.guard(keys, {hash = {'unique_jobs', 'progress'}, zset = {'due', 'windows'}}) or {}
+  return jobs.read_settings(keys)
+end
 
 -- The job that holds a unique key now, if any.
+-- seldom
 function jobs.holder_of_key(keys, key, now)
   local id = redis.call('HGET', keys.unique_jobs, key)
   local until_ms = id and redis.call('ZSCORE', keys.windows, key)
@@ -59,11 +71,11 @@ end
 function jobs.refuse_jobs(keys, sending, origin)
   if sending.taken and origin == 'made' then return {'taken', sending.taken} end
   if sending.conflict then return {'conflict', sending.conflict} end
-  local max_length, max_bytes, held, turn =
-    unpack(redis.call('HMGET', keys.meta, 'max_length', 'max_bytes', 'waiting_bytes', 'turn'))
-  sending.turn = tonumber(turn or '0')
+  local settings = keys.settings
+  local max_length, max_bytes = settings.max_length, settings.max_bytes
+  sending.turn = tonumber(settings.turn or '0')
   if sending.added == 0 or not (max_length or max_bytes) then return nil end
-  local waiting, bytes = jobs.waiting_jobs(keys), tonumber(held or '0')
+  local waiting, bytes = jobs.waiting_jobs(keys), tonumber(settings.waiting_bytes or '0')
   if (max_length and waiting + sending.added > tonumber(max_length)) or
       (max_bytes and bytes + sending.bytes > tonumber(max_bytes)) then
     return {'full', waiting, tonumber(max_length or '0'), bytes, tonumber(max_bytes or '0')}
@@ -75,8 +87,8 @@ function jobs.due_of(group, now)
   return group.run_at > 0 and group.run_at or now + group.delay_ms
 end
 
+-- seldom
 function jobs.take_unique_key(keys, head, id, window_ms, now)
-  if head.unique == '' then return end
   redis.call('HSET', keys.unique_jobs, head.unique, id)
   if jobs.has(head.flags, jobs.UNIQUE_WINDOW) then
     redis.call('ZADD', keys.windows, whole(now + window_ms), head.unique)
@@ -116,7 +128,7 @@ function jobs.admit_group(keys, changes, group, number, turns_after, now)
     jobs.enter_state(changes, facts.state, facts, id)
     if #head.words > 0 then jobs.list_words(changes, facts, id, 'SADD') end
     jobs.tell(keys, changes, 'enqueued', id, facts)
-    jobs.take_unique_key(keys, head, id, group.window_ms, now)
+    if head.unique ~= '' then jobs.take_unique_key(keys, head, id, group.window_ms, now) end
   end
   call_in_chunks('HSET', keys.jobs, records)
   if #entries > 0 then jobs.join_line(keys, head.line, entries) end
@@ -125,6 +137,7 @@ function jobs.admit_group(keys, changes, group, number, turns_after, now)
 end
 
 -- A job that waits to be sent once more (debounce) takes on what came last, and waits anew.
+-- seldom
 function jobs.debounce_job(keys, changes, id, group, data, now)
   local text = group and jobs.has(group.head.flags, jobs.UNIQUE_SCHEDULED) and redis.call('HGET', keys.facts, id)
   local facts = text and jobs.open_facts(text)
@@ -169,7 +182,7 @@ end
 -- Adds what is new, and wakes whoever is to know. Returns how many jobs wait now.
 function jobs.admit_jobs(keys, sending, now)
   local changes = jobs.new_changes()
-  local first_due = redis.call('ZRANGE', keys.due, 0, 0, 'WITHSCORES')[2]
+  local first_due = keys.is_used.due and redis.call('ZRANGE', keys.due, 0, 0, 'WITHSCORES')[2]
   local turns_after = sending.are_given and sending.added or 0
   local number = sending.added > 0 and jobs.next_turns(keys, sending.added + turns_after) or 0
   local ready = 0
@@ -181,20 +194,21 @@ function jobs.admit_jobs(keys, sending, now)
   for _, found in ipairs(sending.existing) do
     if found[3] and jobs.has(found[3].head.flags, jobs.UNIQUE_SCHEDULED) then last[found[2]] = found end
   end
-  if next(last) then jobs.write_changes(keys, changes, now) end -- what follows reads what was changed
+  if next(last) then jobs.flush_changes(keys, changes, now) end
   for id, found in pairs(last) do jobs.debounce_job(keys, changes, id, found[3], found[4], now) end
   -- Windows that are over go a few at a time.
-  for _, key in ipairs(redis.call('ZRANGEBYSCORE', keys.windows, '-inf', whole(now), 'LIMIT', 0, 10)) do
-    redis.call('HDEL', keys.unique_jobs, key)
-    redis.call('ZREM', keys.windows, key)
+  if keys.is_used.windows then
+    for _, key in ipairs(redis.call('ZRANGEBYSCORE', keys.windows, '-inf', whole(now), 'LIMIT', 0, 10)) do
+      redis.call('HDEL', keys.unique_jobs, key)
+      redis.call('ZREM', keys.windows, key)
+    end
   end
   jobs.tally(changes, 'sent', sending.added)
   jobs.tally(changes, 'waiting_bytes', sending.bytes)
   jobs.write_changes(keys, changes, now)
-  local next_due = redis.call('ZRANGE', keys.due, 0, 0, 'WITHSCORES')[2]
   if ready > 0 then
     wake_workers(keys.idle, keys['wake:'], ready)
-  elseif next_due ~= first_due then
+  elseif (redis.call('ZRANGE', keys.due, 0, 0, 'WITHSCORES')[2] or false) ~= (first_due or false) then
     wake_workers(keys.idle, keys['wake:'], 1) -- somebody has to know when to get up
   end
   return jobs.waiting_jobs(keys)

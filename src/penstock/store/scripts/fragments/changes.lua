@@ -13,7 +13,8 @@ end
 
 -- No guard can name the pages beforehand, so they are looked at when it is known which jobs will move, and before anything
 -- is written. Their sizes are kept, as they say when a page comes or goes.
-jobs.sizes, jobs.checked = {}, {}
+jobs.sizes = {}
+jobs.checked = {}
 
 function jobs.size_of(page)
   local size = jobs.sizes[page]
@@ -28,7 +29,7 @@ end
 -- the page comes, or goes with the `leaving` jobs that leave it at most.
 function jobs.check_lists(keys, head, state, number, leaving)
   if state == jobs.RUNNING then return end
-  local page = math.floor(number / jobs.PAGE)
+  local page = (number - number % jobs.PAGE) / jobs.PAGE
   local states = jobs.checked[head]
   if not states then
     states = {}
@@ -48,6 +49,7 @@ end
 
 -- The lists of the state that jobs are in and of the one that they may go to, if any, and the lines that they may join;
 -- false stands for a job that does not exist.
+-- seldom
 function jobs.check_moves(keys, all, state)
   for _, facts in ipairs(all) do
     if facts then
@@ -63,7 +65,7 @@ function jobs.tally(changes, field, by)
 end
 
 function jobs.add_to_page(pages, number, id)
-  local page = math.floor(number / jobs.PAGE)
+  local page = (number - number % jobs.PAGE) / jobs.PAGE
   local ids = pages[page]
   if not ids then
     ids = {}
@@ -88,9 +90,10 @@ function jobs.list_job(changes, state, facts, id, word, by)
   if state ~= jobs.RUNNING then jobs.add_to_page(change[word], facts.number, id) end
 end
 
-function jobs.enter_state(changes, state, facts, id) jobs.list_job(changes, state, facts, id, 'SADD', 1) end
-function jobs.leave_state(changes, facts, id) jobs.list_job(changes, facts.state, facts, id, 'SREM', -1) end
+function jobs.enter_state(changes, state, facts, id) return jobs.list_job(changes, state, facts, id, 'SADD', 1) end
+function jobs.leave_state(changes, facts, id) return jobs.list_job(changes, facts.state, facts, id, 'SREM', -1) end
 
+-- seldom
 function jobs.list_words(changes, facts, id, word)
   for _, text in ipairs(facts.head.words) do
     local change = changes.words[text]
@@ -111,15 +114,19 @@ end
 
 -- A job goes from one state to another: its lists, counts and facts change together.
 function jobs.move_job(changes, id, facts, state, now)
-  jobs.leave_state(changes, facts, id)
+  jobs.list_job(changes, facts.state, facts, id, 'SREM', -1)
   facts.state, facts.updated = state, now
-  jobs.enter_state(changes, state, facts, id)
+  jobs.list_job(changes, state, facts, id, 'SADD', 1)
 end
 
 -- Whoever listens to the queue hears of every event; a listener is rare, so the words are only put together for one.
 function jobs.tell(keys, changes, kind, id, facts, detail)
-  if jobs.is_heard == nil then jobs.is_heard = has_subscribers(keys.events) end
-  if not jobs.is_heard then return end
+  local is_heard = keys.is_heard
+  if is_heard == 'no' then return end
+  if not is_heard then
+    keys.is_heard = has_subscribers(keys.events) and 'yes' or 'no'
+    if keys.is_heard == 'no' then return end
+  end
   local events = changes.events
   local attempt, head, worker = facts.failures + facts.crashes, facts.head, facts.worker
   events[#events + 1] = {struct.pack('>Bc0Bc0', #kind, kind, #id, id),
@@ -159,12 +166,13 @@ end
 function jobs.write_lists(keys, changes)
   for head, states in pairs(changes.heads) do
     for state, change in pairs(states) do
+      local is_left = next(change.SREM)
       for _, dimension in ipairs(head.dimensions) do
         local listing = state .. dimension
-        if change.count ~= 0 and redis.call('HINCRBY', keys.counts, listing, change.count) == 0 then
+        if change.count ~= 0 and redis.call('HINCRBY', keys.counts, listing, whole(change.count)) == 0 then
           redis.call('HDEL', keys.counts, listing)
         end
-        jobs.clear_pages(keys, listing, change)
+        if is_left then jobs.clear_pages(keys, listing, change) end
       end
     end
   end
@@ -192,5 +200,10 @@ function jobs.write_changes(keys, changes, now)
     if by ~= 0 then redis.call('HINCRBY', keys.meta, field, whole(by)) end
   end
   jobs.publish_events(keys, changes, now)
+end
+
+-- The same in the midst of a script: what follows reads what was changed, and changes more.
+function jobs.flush_changes(keys, changes, now)
+  jobs.write_changes(keys, changes, now)
   for name, empty in pairs(jobs.new_changes()) do changes[name] = empty end
 end

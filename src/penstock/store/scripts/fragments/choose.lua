@@ -2,11 +2,12 @@
 -- not start now (its type is paused, a limit is reached) is put aside on the way, so nobody meets it twice.
 jobs.EXAMINED_AT_ONCE = 1000 -- a script must not take long, however much there is to be put aside
 jobs.JOBS_AT_ONCE = 32
-jobs.JOB_BYTES = 4 * 1024 * 1024
+jobs.JOB_BYTES = 4194304
 -- A job whose worker has died under it may be what kills the workers. From the second time on it is handed out alone.
 jobs.SUSPECT_FROM = 2
 jobs.PROMOTED_AT_ONCE = 100
 
+-- seldom
 function jobs.promote_jobs(keys, changes, ids, now)
   local all = get_fields(keys.facts, ids)
   for index, text in ipairs(all) do all[index] = text and jobs.open_facts(text) end
@@ -43,6 +44,7 @@ function jobs.handles(types, type)
 end
 
 -- The facts of a job that is ready, from its entry; nil if the entry is out of date.
+-- seldom
 function jobs.facts_of_entry(keys, entry)
   local id, turn = jobs.open_entry(entry)
   local facts = jobs.read_facts(keys, {id})[1]
@@ -113,6 +115,7 @@ end
 
 -- Strays are jobs that came up when a worker asked that does not handle their type, or while it was paused. They are
 -- taken one by one, as each may change which is next.
+-- seldom
 function jobs.stray_source(keys, types, is_paused, ageing_ms, now)
   local best
   for _, type in ipairs(redis.call('SMEMBERS', keys.strays)) do
@@ -154,14 +157,19 @@ end
 function jobs.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
   local worker = claim.worker
   local taken, bytes, examined, is_over = {}, 0, 0, false
-  local types = redis.call('HGET', keys.types, worker) or ''
+  local types = claim.types
   local has_paused, has_limits, has_strays = keys.is_used.paused_types, keys.is_used.limits, keys.is_used.strays
-  local paused, strayed = {}, {}
+  local paused, suited, strayed = {}, {}, {}
   local function is_paused(type)
     if has_paused and paused[type] == nil then
       paused[type] = redis.call('SISMEMBER', keys.paused_types, type) == 1
     end
     return has_paused and paused[type]
+  end
+  -- Whether jobs of a type may be handed to this worker.
+  local function suits(type)
+    if suited[type] == nil then suited[type] = not is_paused(type) and jobs.handles(types, type) end
+    return suited[type]
   end
 
   -- Hands out one job or puts it aside; false if it must stay where it is, and all behind it.
@@ -170,7 +178,7 @@ function jobs.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
     local limit = has_limits and head.key ~= '' and jobs.open_limit(keys, head.key, now)
     if head.expires_ms > 0 and facts.since + head.expires_ms <= now then
       jobs.end_job(keys, changes, id, facts, jobs.DEAD, 'expired', '', now)
-    elseif is_paused(head.type) or not jobs.handles(types, head.type) then
+    elseif not suits(head.type) then
       jobs.put_aside(keys['stray:'] .. head.type, id, facts)
       redis.call('SADD', keys.strays, head.type)
       jobs.keep_facts(changes, id, facts)
@@ -212,7 +220,7 @@ function jobs.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
         local head = facts.head
         jobs.check_lists(keys, head, jobs.READY, facts.number, wanted)
         if head.expires_ms > 0 then jobs.check_lists(keys, head, jobs.DEAD, facts.number, 0) end
-        if is_paused(head.type) or not jobs.handles(types, head.type) then redis.call('ZCARD', keys['stray:'] .. head.type) end
+        if not suits(head.type) then redis.call('ZCARD', keys['stray:'] .. head.type) end
         if has_limits and head.key ~= '' then redis.call('ZCARD', keys['parked:'] .. head.key) end
       end
       all[index] = facts

@@ -7,6 +7,7 @@ end
 
 function jobs.kept_bytes(facts) return facts.bytes + #facts.outcome end
 
+-- seldom
 function jobs.free_unique(keys, id, facts, flag)
   local key = facts.head.unique
   if key == '' or not jobs.has(facts.head.flags, flag) then return end
@@ -16,6 +17,7 @@ function jobs.free_unique(keys, id, facts, flag)
   end
 end
 
+-- seldom
 function jobs.forget_job(keys, changes, id, facts)
   local marks = facts.marks
   changes.dropped_jobs[#changes.dropped_jobs + 1] = id
@@ -47,8 +49,8 @@ function jobs.end_job(keys, changes, id, facts, state, reason, outcome, now)
   local word = jobs.ENDINGS[state]
   jobs.tell(keys, changes, word, id, facts, reason)
   local is_said = is_forgotten or #outcome <= jobs.NOTICE_BYTES
-  changes.notices[#changes.notices + 1] = {id, state .. (is_said and 'y' or 'n') .. string.char(#reason) .. reason ..
-    (is_said and outcome or '')}
+  changes.notices[#changes.notices + 1] = {id, state .. (is_said and 'y' or 'n') ..
+    (reason == '' and '\0' or string.char(#reason) .. reason) .. (is_said and outcome or '')}
   if is_forgotten then
     facts.state = state
     jobs.forget_job(keys, changes, id, facts)
@@ -56,22 +58,25 @@ function jobs.end_job(keys, changes, id, facts, state, reason, outcome, now)
   else
     jobs.keep_facts(changes, id, facts)
     local kept = state == jobs.DEAD and changes.buried or changes.finished
-    changes.now = changes.now or whole(now)
-    kept[#kept + 1] = changes.now
-    kept[#kept + 1] = id
+    keys.now = keys.now or whole(now)
+    local size = #kept
+    kept[size + 1] = keys.now
+    kept[size + 2] = id
     jobs.tally(changes, 'kept_bytes', jobs.kept_bytes(facts))
   end
   jobs.tally(changes, word, 1)
 end
 
--- One entry for each attempt that has ended: what the archive is made of.
-jobs.HISTORY_LENGTH = 100000
+-- One entry for each attempt that has ended: what the archive is made of. It is one packed field, as a command costs by
+-- its arguments, here, in the log of the server and in its replicas.
+jobs.ENDED = '>BHI6I4I6Bc0Bc0Bc0Bc0Bc0Bc0Bc0'
+jobs.HISTORY_LENGTH = '100000'
 
 function jobs.record_attempt(keys, id, facts, attempt, outcome, now, ran_us, cpu_us, history_length)
-  redis.call('XADD', keys.history, 'MAXLEN', '~', history_length, '*', 'job', id, 'type', facts.head.type,
-    'tenant', facts.head.tenant, 'attempt', attempt, 'outcome', outcome,
-    'waited_ms', whole(math.max(0, facts.started - facts.since)), 'ran_us', ran_us, 'cpu_us', cpu_us,
-    'worker', facts.worker, 'bytes', facts.bytes, 'at', whole(now))
+  local head, worker, waited_ms = facts.head, facts.worker, facts.started - facts.since
+  redis.call('XADD', keys.history, 'MAXLEN', '~', history_length, '*', 'attempt', struct.pack(jobs.ENDED, jobs.LAYOUT,
+    attempt, waited_ms > 0 and waited_ms or 0, facts.bytes, now, #id, id, #head.type, head.type, #head.tenant, head.tenant,
+    #worker, worker, #outcome, outcome, #ran_us, ran_us, #cpu_us, cpu_us))
 end
 
 -- Finished jobs go when they are too old, too many or too large together; a few with every request, so that
@@ -79,8 +84,9 @@ end
 jobs.KEEP_MS, jobs.KEEP_DEAD_MS, jobs.KEEP_COUNT, jobs.KEEP_BYTES = 86400000, 2592000000, 100000, 268435456
 
 -- Which jobs are to go: where each is kept, its id, and its facts or false.
+-- seldom
 function jobs.outdated_jobs(keys, changes, now, limit)
-  local settings = rawget(keys, 'settings') or jobs.read_settings(keys)
+  local settings = keys.settings or jobs.read_settings(keys)
   local keep_count, keep_bytes = tonumber(settings.keep_count or jobs.KEEP_COUNT), tonumber(settings.keep_bytes or jobs.KEEP_BYTES)
   local bytes = tonumber(settings.kept_bytes or '0') + (changes.meta.kept_bytes or 0)
   local places, ids, all = {}, {}, {}
@@ -106,6 +112,7 @@ function jobs.outdated_jobs(keys, changes, now, limit)
   return places, ids, all
 end
 
+-- seldom
 function jobs.purge_jobs(keys, changes, places, ids, all)
   for index, id in ipairs(ids) do
     local facts = all[index]

@@ -2,6 +2,22 @@
 -- themselves stay until they are finished, so a repeated reply is read from there.
 jobs.SCHEDULES_AT_ONCE = 10
 
+-- Looks at every key that reporting or starting jobs may write to, and reads what both need to know.
+function jobs.guard_work(keys, claim)
+  local call = redis.call
+  call('HLEN', keys.jobs)
+  call('HLEN', keys.facts)
+  call('HLEN', keys.counts)
+  call('ZCARD', keys.levels)
+  call('ZCARD', keys.finished)
+  call('SCARD', keys.idle)
+  keys.is_used = jobs.guard_rare(keys)
+  claim.held = call('HLEN', claim.running)
+  claim.is_member = call('SISMEMBER', keys.members, claim.worker) == 1
+  claim.types = call('HGET', keys.types, claim.worker) or ''
+  return jobs.refuse_kind(keys)
+end
+
 -- Who waits is woken by new jobs, and by the clock when something falls due. Two workers at a time are told when that
 -- is, so that not all of them get up for one job, and one that dies delays nothing.
 jobs.ALARMS = 2
@@ -29,6 +45,7 @@ function jobs.set_alarm(keys, worker, now, token_at)
   return math.max(at - now, 0)
 end
 
+-- seldom
 function jobs.wake_for_types(keys, types)
   for _, worker in ipairs(redis.call('SRANDMEMBER', keys.idle, 50)) do
     local own = redis.call('HGET', keys.types, worker) or ''
@@ -53,19 +70,19 @@ function jobs.start_chosen(keys, changes, claim, taken, now)
   local first = redis.call('HINCRBY', keys.meta, 'process', #taken) - #taken + 1
   local fields, reply, bytes = {}, {}, 0
   for index, item in ipairs(taken) do
-    local id, facts, record = unpack(item)
+    local id, facts, record, head = item[1], item[2], item[3], item[2].head
     local process = first + index - 1
     jobs.move_job(changes, id, facts, jobs.RUNNING, now)
     facts.started, facts.process, facts.worker = now, process, claim.worker
-    if facts.head.unique ~= '' then jobs.free_unique(keys, id, facts, jobs.UNIQUE_QUEUED) end
+    if head.unique ~= '' then jobs.free_unique(keys, id, facts, jobs.UNIQUE_QUEUED) end
     jobs.keep_facts(changes, id, facts)
-    if facts.head.key ~= '' then redis.call('HINCRBY', keys.busy, facts.head.key, 1) end
+    if head.key ~= '' then redis.call('HINCRBY', keys.busy, head.key, 1) end
     jobs.tell(keys, changes, 'started', id, facts)
     bytes = bytes + facts.bytes
     fields[2 * index - 1], fields[2 * index] = whole(process), id
-    reply[#reply + 1] = id
-    reply[#reply + 1] = record
-    reply[#reply + 1] = facts.failures .. ' ' .. facts.crashes
+    local size = 3 * index
+    reply[size - 2], reply[size - 1] = id, record
+    reply[size] = facts.failures + facts.crashes == 0 and '0 0' or facts.failures .. ' ' .. facts.crashes
   end
   call_in_chunks('HSET', claim.running, fields)
   jobs.tally(changes, 'started', #taken)
@@ -76,7 +93,7 @@ end
 -- Returns {word, wait_ms, schedules, first_process, id, record, tries, ...}.
 function jobs.hand_out(keys, changes, claim, now)
   local room = claim.max_held - claim.held
-  if redis.call('SISMEMBER', keys.members, claim.worker) == 0 then return {'not_working', -1, {}} end
+  if not claim.is_member then return {'not_working', -1, {}} end
   local is_paused, ageing_ms = keys.settings.paused, keys.settings.ageing_ms
   if is_paused then
     -- No alarm: it would keep others from setting one when the queue is resumed.
@@ -87,7 +104,7 @@ function jobs.hand_out(keys, changes, claim, now)
   local schedules = keys.is_used.slots and
     redis.call('ZRANGEBYSCORE', keys.slots, '-inf', whole(now), 'LIMIT', 0, jobs.SCHEDULES_AT_ONCE) or {}
   if room <= 0 then return {'too_many', -1, schedules} end
-  if jobs.promote_due(keys, changes, claim, now) > 0 then jobs.write_changes(keys, changes, now) end -- what follows reads it
+  if jobs.promote_due(keys, changes, claim, now) > 0 then jobs.flush_changes(keys, changes, now) end
   jobs.unpark_due(keys, claim, now)
 
   local limit = keys.is_used.limits and jobs.open_limit(keys, '', now)
@@ -97,7 +114,7 @@ function jobs.hand_out(keys, changes, claim, now)
   end
   local taken, may_be_more, strayed = jobs.choose_jobs(keys, changes, claim, wanted, ageing_ms and tonumber(ageing_ms), now)
   if limit then limit.used = #taken end
-  jobs.save_limits(keys, now)
+  if keys.is_used.limits then jobs.save_limits(keys, now) end
   local first, reply = 0, {}
   if #taken > 0 then first, reply = jobs.start_chosen(keys, changes, claim, taken, now) end
   local wait_ms = -1
@@ -139,6 +156,7 @@ function jobs.remember_hand_out(memory, operation, reply, refused)
   remember(memory, operation, kept)
 end
 
+-- seldom
 function jobs.repeat_hand_out(keys, claim, kept)
   if kept[1] ~= 'ok' then return {kept[1], 1000, {}} end
   local first, fields = tonumber(kept[3]), {}

@@ -3,15 +3,17 @@
 -- What every kind is and holds stands in keys.py.
 -- Everything that scripts on jobs share is kept in one table: a function costs with every call of a script, and the more
 -- so the more locals it refers to.
-local jobs = {}
 
 function jobs.keys_beside(meta)
-  local base = string.sub(meta, 1, -#'meta' - 1)
-  return setmetatable({}, {__index = function(keys, kind)
-    local key = base .. kind
-    rawset(keys, kind, key)
-    return key
-  end})
+  local base = string.sub(meta, 1, -5)
+  return setmetatable({meta = meta, jobs = base .. 'jobs', facts = base .. 'facts', counts = base .. 'counts',
+      levels = base .. 'levels', finished = base .. 'finished', idle = base .. 'idle', base = base, settings = false,
+      is_used = false, is_heard = false, now = false}, {
+    __index = function(keys, kind)
+      local key = base .. kind
+      rawset(keys, kind, key)
+      return key
+    end})
 end
 
 -- The version of all records of a queue. What a newer version has written may mean something else, so it is left alone.
@@ -35,16 +37,16 @@ function jobs.guard(keys, kinds)
 end
 
 -- The same for keys that hardly any queue has: one question is enough if there are none.
-jobs.RARE = {
-  hash = {'limits', 'buckets', 'busy', 'shares', 'credits', 'suspects', 'progress', 'unique_jobs'},
-  zset = {'due', 'buried', 'windows', 'unparks', 'slots', 'alarms'},
-  set = {'paused_types', 'strays'},
-}
+-- seldom
+function jobs.guard_each_rare(keys)
+  return jobs.guard(keys, {hash = {'limits', 'buckets', 'busy', 'shares', 'credits', 'suspects', 'progress', 'unique_jobs'},
+    zset = {'due', 'buried', 'windows', 'unparks', 'slots', 'alarms'}, set = {'paused_types', 'strays'}})
+end
 
 function jobs.guard_rare(keys)
-  local names = {}
-  for _, kinds in pairs(jobs.RARE) do
-    for _, kind in ipairs(kinds) do names[#names + 1] = keys[kind] end
-  end
-  return redis.call('EXISTS', unpack(names)) > 0 and jobs.guard(keys, jobs.RARE) or {}
+  local base = keys.base
+  return redis.call('EXISTS', base .. 'limits', base .. 'buckets', base .. 'busy', base .. 'shares', base .. 'credits',
+    base .. 'suspects', base .. 'progress', base .. 'unique_jobs', base .. 'due', base .. 'buried', base .. 'windows',
+    base .. 'unparks', base .. 'slots', base .. 'alarms', base .. 'paused_types', base .. 'strays') > 0 and
+    jobs.guard_each_rare(keys) or {}
 end

@@ -1,21 +1,20 @@
 -- A queue holds either plain tasks or jobs; what first comes in decides. Its layout is the version of all its records.
 
-jobs.SETTINGS = {'incarnation', 'kind', 'layout', 'enqueued', 'paused', 'ageing_ms', 'history_length', 'keep_ms',
-  'keep_dead_ms', 'keep_count', 'keep_bytes', 'kept_bytes'}
-
 -- Reads what is set for the queue, once; `keys.settings` has it from then on.
 function jobs.read_settings(keys)
-  local settings = {}
-  for index, value in ipairs(redis.call('HMGET', keys.meta, unpack(jobs.SETTINGS))) do
-    settings[jobs.SETTINGS[index]] = value
-  end
-  keys.settings = settings
-  return settings
+  local found = redis.call('HMGET', keys.meta, 'incarnation', 'kind', 'layout', 'enqueued', 'paused', 'ageing_ms',
+    'history_length', 'keep_ms', 'keep_dead_ms', 'keep_count', 'keep_bytes', 'kept_bytes', 'max_length', 'max_bytes',
+    'waiting_bytes', 'turn')
+  keys.settings = {incarnation = found[1], kind = found[2], layout = found[3], enqueued = found[4], paused = found[5],
+    ageing_ms = found[6], history_length = found[7], keep_ms = found[8], keep_dead_ms = found[9], keep_count = found[10],
+    keep_bytes = found[11], kept_bytes = found[12], max_length = found[13], max_bytes = found[14],
+    waiting_bytes = found[15], turn = found[16]}
+  return keys.settings
 end
 
 -- Why a request cannot go on, or nil.
 function jobs.refuse_kind(keys)
-  local settings = rawget(keys, 'settings') or jobs.read_settings(keys)
+  local settings = keys.settings or jobs.read_settings(keys)
   if settings.kind == 'jobs' then
     local layout = tonumber(settings.layout)
     return layout > jobs.LAYOUT and {'newer', layout} or nil
@@ -23,6 +22,7 @@ function jobs.refuse_kind(keys)
   return settings.enqueued and {'tasks'} or nil
 end
 
+-- seldom
 function jobs.become_job_queue(keys)
   redis.call('HSET', keys.meta, 'kind', 'jobs', 'layout', jobs.LAYOUT)
 end

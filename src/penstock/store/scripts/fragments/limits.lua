@@ -4,6 +4,7 @@
 jobs.NO_LIMIT = 1e15
 
 jobs.open_limits = {}
+-- seldom
 function jobs.open_limit(keys, key, now)
   if jobs.open_limits[key] ~= nil then return jobs.open_limits[key] end
   local text = redis.call('HGET', keys.limits, key) or (key ~= '' and redis.call('HGET', keys.limits, '*'))
@@ -26,17 +27,20 @@ function jobs.open_limit(keys, key, now)
   return limit
 end
 
+-- seldom
 function jobs.room_in(limit)
   return math.floor(math.min(limit.free, limit.tokens + 1e-9) - limit.used)
 end
 
 -- When the next token is there, or nil if it is a slot that is missing.
+-- seldom
 function jobs.next_token_at(limit, now)
   local tokens = limit.tokens - limit.used
   if limit.rate <= 0 or tokens >= 1 then return nil end
   return now + math.max(1, math.ceil((1 - tokens) * limit.per_ms / limit.rate))
 end
 
+-- seldom
 function jobs.save_limits(keys, now)
   for key, limit in pairs(jobs.open_limits) do
     if limit and limit.rate > 0 and limit.used > 0 then
@@ -45,6 +49,7 @@ function jobs.save_limits(keys, now)
   end
 end
 
+-- seldom
 function jobs.park_job(keys, changes, id, facts, limit, now)
   jobs.put_aside(keys['parked:'] .. limit.key, id, facts)
   jobs.keep_facts(changes, id, facts)
@@ -57,6 +62,7 @@ jobs.UNPARKED_AT_ONCE = 100
 jobs.LOOK_AGAIN_MS = 1000
 
 -- Puts parked jobs of a key back in line, as many as may start now. Returns how many.
+-- seldom
 function jobs.unpark_key(keys, key, now)
   local parked = keys['parked:'] .. key
   if redis.call('EXISTS', parked) == 0 then

@@ -39,6 +39,7 @@ end
 -- can stand there already and have come earlier, and such a job has facts. What stands there out of date is dropped.
 jobs.MERGED_AT_ONCE = 1000
 
+-- seldom
 function jobs.rejoin_line(keys, line, returned)
   table.sort(returned, function(a, b) return a.turn < b.turn end)
   local key, last = keys['line:'] .. line, returned[#returned].turn
@@ -66,6 +67,7 @@ function jobs.rejoin_line(keys, line, returned)
 end
 
 -- Several jobs, each to the front of its own line. `items` is {id, facts} of each.
+-- seldom
 function jobs.return_to_lines(keys, items)
   local lines, order = {}, {}
   for _, item in ipairs(items) do
@@ -84,6 +86,7 @@ function jobs.next_turns(keys, number)
   return redis.call('HINCRBY', keys.meta, 'turn', number) - number
 end
 
+-- seldom
 function jobs.send_to_lines(keys, items)
   if #items == 0 then return end
   local lines, order = {}, {}
@@ -105,11 +108,13 @@ function jobs.aside_of(id, facts)
   return string.format('%016.0f', facts.turn) .. id
 end
 
+-- seldom
 function jobs.put_aside(key, id, facts)
   redis.call('ZADD', key, facts.head.priority, jobs.aside_of(id, facts))
 end
 
 -- An entry as lines have it, but always with its turn.
+-- seldom
 function jobs.open_aside(member)
   local turn = tonumber(string.sub(member, 1, jobs.TURN_DIGITS))
   return string.sub(member, jobs.TURN_DIGITS + 1) .. '.' .. whole(turn), turn

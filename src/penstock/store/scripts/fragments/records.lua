@@ -17,6 +17,7 @@ jobs.IS_FINAL = {d = true, x = true, c = true}
 
 -- Flags of a head. The higher ones say which of these parts follow the type, in this order.
 jobs.FIRST_PART = 64
+-- seldom
 function jobs.open_parts(head, text, at)
   for _, part in ipairs({{64, 'priority', '>i4'}, {128, 'attempts', '>H'}, {256, 'timeout_ms', '>I4'},
       {512, 'expires_ms', '>I6'}, {1024, 'tenant', '>Bc0'}, {2048, 'key', '>Bc0'}, {4096, 'unique', '>Bc0'},
@@ -60,6 +61,7 @@ function jobs.open_head(text)
 end
 
 -- The same head with another priority.
+-- seldom
 function jobs.reprioritised(head, priority)
   local type_ends = 3 + #head.type
   local rest = string.sub(head.text, type_ends + (jobs.has(head.flags, 64) and 5 or 1))
@@ -79,15 +81,13 @@ function jobs.facts_of_record(record)
   return jobs.new_facts(created, number, jobs.open_head(text), #record - data_at + 1), data_at
 end
 
+-- A table that is made with all its fields is not copied while it grows.
 function jobs.open_facts(text)
-  local facts = {}
-  local head, at, _
-  _, facts.state, facts.marks, facts.turn, facts.created, facts.number, facts.failures, facts.crashes, facts.since,
-    facts.updated, facts.started, facts.finished, facts.process, facts.bytes, facts.worker, facts.reason, head, at =
-    struct.unpack(jobs.FACTS, text)
-  facts.head = jobs.open_head(head)
-  facts.outcome = string.sub(text, at)
-  return facts
+  local _, state, marks, turn, created, number, failures, crashes, since, updated, started, finished, process, bytes, worker,
+    reason, head, at = struct.unpack(jobs.FACTS, text)
+  return {state = state, marks = marks, turn = turn, created = created, number = number, failures = failures,
+    crashes = crashes, since = since, updated = updated, started = started, finished = finished, process = process,
+    bytes = bytes, worker = worker, reason = reason, head = jobs.open_head(head), outcome = string.sub(text, at)}
 end
 
 function jobs.pack_facts(facts)

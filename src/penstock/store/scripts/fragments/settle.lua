@@ -5,6 +5,7 @@ jobs.ATTEMPTS_KEPT = 20
 -- What an outcome is counted as; 'done' and 'cancelled' count jobs that have come to their end in that way.
 jobs.WAYS_OUT = {done = 'finished', final = 'failed', cancelled = 'interrupted'}
 
+-- seldom
 function jobs.note_attempt(keys, id, facts, attempt, outcome, error, now)
   local key = keys['attempts:'] .. id
   redis.call('RPUSH', key, struct.pack('>HI6I6Bc0Bc0', attempt, facts.started, now, #outcome, outcome,
@@ -13,6 +14,7 @@ function jobs.note_attempt(keys, id, facts, attempt, outcome, error, now)
   facts.marks = jobs.with(facts.marks, jobs.HAS_ATTEMPTS)
 end
 
+-- seldom
 function jobs.wait_again(keys, changes, id, facts, state, now)
   jobs.move_job(changes, id, facts, state, now)
   facts.process, facts.worker = 0, ''
@@ -22,7 +24,7 @@ end
 -- `report` is {outcome, ran_us, cpu_us, delay_ms, reason, payload}; what goes back in line is added to `again`
 -- (in its old place) or `anew` (at the back).
 function jobs.settle_job(keys, changes, id, facts, report, again, anew, history_length, now)
-  local outcome, ran_us, cpu_us, delay_ms, reason, payload = unpack(report)
+  local outcome, reason, payload = report[1], report[5], report[6]
   local attempt = facts.failures + facts.crashes + 1
   local is_cancelled = outcome == 'cancelled' or (outcome ~= 'done' and jobs.has(facts.marks, jobs.CANCEL_ASKED))
   if outcome == 'failed' or outcome == 'final' then
@@ -34,7 +36,7 @@ function jobs.settle_job(keys, changes, id, facts, report, again, anew, history_
   end
   if outcome ~= 'stopped' then
     jobs.record_attempt(keys, id, facts, attempt, is_cancelled and 'cancelled' or outcome == 'final' and 'failed' or outcome,
-      now, ran_us, cpu_us, history_length)
+      now, report[2], report[3], history_length)
   end
   jobs.tally(changes, jobs.WAYS_OUT[outcome] or outcome, 1)
 
@@ -46,7 +48,7 @@ function jobs.settle_job(keys, changes, id, facts, report, again, anew, history_
     jobs.end_job(keys, changes, id, facts, jobs.DEAD, reason ~= '' and reason or 'failed', payload, now)
   elseif outcome == 'failed' then
     facts.outcome = ''
-    local delay = tonumber(delay_ms)
+    local delay = tonumber(report[4])
     facts.since = now + delay
     if delay > 0 then
       jobs.wait_again(keys, changes, id, facts, jobs.SCHEDULED, now)
@@ -93,8 +95,8 @@ function jobs.settle_jobs(keys, changes, running, worker, held, now)
   local again, anew, freed, is_freed, processes, back = {}, {}, {}, {}, {}, 0
   local history_length = keys.settings.history_length or jobs.HISTORY_LENGTH
   for index, item in ipairs(held) do
-    local process, id, facts, report = unpack(item)
-    processes[index] = process
+    local id, facts, report = item[2], item[3], item[4]
+    processes[index] = item[1]
     if facts.crashes >= jobs.SUSPECT_FROM and redis.call('HGET', keys.suspects, worker) == id then
       redis.call('HDEL', keys.suspects, worker)
     end
@@ -117,7 +119,7 @@ function jobs.settle_jobs(keys, changes, running, worker, held, now)
     jobs.send_to_lines(keys, anew)
   end
   -- Whatever is looked at again in this script must be as it is now; the queue's own limit counts what runs.
-  if back > 0 or next(freed) or keys.is_used.limits then jobs.write_changes(keys, changes, now) end
+  if back > 0 or next(freed) or keys.is_used.limits then jobs.flush_changes(keys, changes, now) end
   if #again > 0 then jobs.return_to_lines(keys, again) end
   local unparked = 0
   for _, key in ipairs(freed) do

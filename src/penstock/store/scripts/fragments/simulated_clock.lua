@@ -6,5 +6,5 @@ local function now_ms()
 end
 
 local function whole(number)
-  return string.format('%.0f', number)
+  return string.format('%d', number)
 end

@@ -25,7 +25,7 @@ local FIRST_GROUP = 6
 local done = recall(memory, operation)
 if done then return done end
 
-jobs.guard(keys, jobs.ADMIT_KEYS)
+jobs.guard_admission(keys)
 jobs.guard(keys, {hash = {'schedules'}, zset = {'slots'}})
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end

@@ -4,8 +4,8 @@
 -- ARGV[1] after  string  place after which to go on, or '-' for the oldest
 -- ARGV[2] limit  int     1 to 10000
 --
--- Returns {'ok', place, fields, ...}   fields: name, value, ...
---         {'newer', layout}            the queue was written by a newer version
+-- Returns {'ok', place, attempt, ...}   as endings.lua packs it
+--         {'newer', layout}             the queue was written by a newer version
 -- include job_keys
 local keys = jobs.keys_beside(KEYS[1])
 local after, limit = unpack(ARGV)
@@ -15,6 +15,6 @@ if refusal then return refusal end
 local reply = {'ok'}
 for _, entry in ipairs(redis.call('XRANGE', keys.history, after == '-' and '-' or '(' .. after, '+', 'COUNT', limit)) do
   reply[#reply + 1] = entry[1]
-  reply[#reply + 1] = entry[2]
+  reply[#reply + 1] = entry[2][2]
 end
 return reply

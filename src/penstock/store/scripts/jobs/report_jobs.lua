@@ -39,16 +39,14 @@ if done then
   return reply
 end
 
-jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'types'}, zset = {'levels', 'finished'}, set = {'members', 'idle'}, stream = {'history'}})
-keys.is_used = jobs.guard_rare(keys)
-claim.held = redis.call('HLEN', running)
-local refusal = jobs.refuse_kind(keys)
+redis.call('XLEN', keys.history)
+local refusal = jobs.guard_work(keys, claim)
 if refusal then return {{}, unpack(refusal)} end
 
 local processes, reports = {}, {}
 for index = FIRST, #ARGV, EACH do
   processes[#processes + 1] = ARGV[index]
-  reports[#reports + 1] = {unpack(ARGV, index + 1, index + EACH - 1)}
+  reports[#reports + 1] = {ARGV[index + 1], ARGV[index + 2], ARGV[index + 3], ARGV[index + 4], ARGV[index + 5], ARGV[index + 6]}
 end
 local ids = get_fields(running, processes)
 local held, held_ids, refused = {}, {}, {}

@@ -27,8 +27,8 @@ local FIRST_GROUP = 4
 local done = recall(memory, operation)
 if done then return done end
 
-jobs.guard(keys, jobs.ADMIT_KEYS)
-local known = redis.call('HGET', keys.meta, 'incarnation')
+local settings = jobs.guard_admission(keys)
+local known = settings.incarnation
 local refusal = refuse_queue(memory, operation, known, incarnation)
 if refusal then return refusal end
 local now = now_ms()
@@ -47,7 +47,7 @@ end
 
 jobs.check_admission(keys, sending, now)
 if not known then create_queue(keys.meta, incarnation) end
-if redis.call('HEXISTS', keys.meta, 'kind') == 0 then jobs.become_job_queue(keys) end
+if not settings.kind then jobs.become_job_queue(keys) end
 local reply = {'ok', jobs.admit_jobs(keys, sending, now)}
 for _, found in ipairs(sending.existing) do
   reply[#reply + 1] = found[1]

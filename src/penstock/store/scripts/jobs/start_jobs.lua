@@ -31,10 +31,7 @@ local claim = {worker = worker, memory = memory, running = running, limit = tonu
 local done = recall(memory, operation)
 if done then return jobs.repeat_hand_out(keys, claim, done) end
 
-jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'types'}, zset = {'levels', 'finished'}, set = {'members', 'idle'}})
-keys.is_used = jobs.guard_rare(keys)
-claim.held = redis.call('HLEN', running)
-local refusal = jobs.refuse_kind(keys)
+local refusal = jobs.guard_work(keys, claim)
 if refusal then return refusal end
 local now, changes = now_ms(), jobs.new_changes()
 local reply = jobs.hand_out(keys, changes, claim, now)
