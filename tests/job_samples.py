@@ -263,7 +263,9 @@ class _World:
         return job.process
 
     def _ask(self, worker: str) -> list[HandedOut]:
-        return self._run(jobs.start_jobs(self._queue, self._next(), worker, 1, wait=True)).jobs
+        return list(
+            self._run(jobs.start_jobs(self._queue, self._next(), worker, 1, wait=True)).jobs
+        )
 
     def _report(self, worker: str, report: Report) -> None:
         assert (

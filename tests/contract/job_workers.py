@@ -78,7 +78,7 @@ class Hand:
         claim = self.claim(limit)
         while claim.word == "again":
             claim = self.claim(limit)
-        return claim.jobs
+        return list(claim.jobs)
 
     def take_one(self) -> HandedOut:
         [job] = self.take()

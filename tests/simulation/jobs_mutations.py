@@ -122,8 +122,8 @@ JOB_MUTATIONS = [
     ),
     Mutation(
         "a unique key is given to whoever comes",
-        "      elseif holder then",
-        "      elseif false then",
+        "    elseif holder then",
+        "    elseif false then",
         "key",
     ),
     Mutation(

@@ -11,17 +11,23 @@ from penstock.errors import InvalidArgument
 
 _LENGTH = 13
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: nothing that looks like another
+_PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
 _VALUES = {character: value for value, character in enumerate(_ALPHABET)}
 _LIMIT = 2**63
 
 
 def id_text(number: int) -> str:
     """An id as people see it."""
-    characters = []
-    for _ in range(_LENGTH):
-        characters.append(_ALPHABET[number & 31])
-        number >>= 5
-    return "".join(reversed(characters))
+    pairs = _PAIRS
+    return (
+        _ALPHABET[number >> 60]
+        + pairs[number >> 50 & 1023]
+        + pairs[number >> 40 & 1023]
+        + pairs[number >> 30 & 1023]
+        + pairs[number >> 20 & 1023]
+        + pairs[number >> 10 & 1023]
+        + pairs[number & 1023]
+    )
 
 
 def id_number(text: object) -> int:

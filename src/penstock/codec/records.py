@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from penstock.codec.ids import id_text
 from penstock.errors import ProtocolError
@@ -118,18 +119,52 @@ def open_head(head: bytes) -> Head:
 _RECORD_SIZE = 15  # layout, created, number, length of the head
 
 
-def open_handed_out(process: int, number: int, record: bytes, tries: bytes) -> HandedOut:
-    """What a worker is given of a job."""
+class HandedOutJobs(Sequence[HandedOut]):
+    """What a worker was given. Unpacked when it is looked at, so that a worker in a hurry can ask
+    for more before it does.
+    """
+
+    def __init__(self, first_process: int, items: list[bytes]) -> None:
+        self._first_process = first_process
+        self._items = items
+
+    def __len__(self) -> int:
+        return len(self._items) // 3
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @overload
+    def __getitem__(self, index: int) -> HandedOut: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[HandedOut]: ...
+    def __getitem__(self, index: int | slice) -> HandedOut | list[HandedOut]:
+        if isinstance(index, slice):
+            return [self[at] for at in range(*index.indices(len(self)))]
+        at = range(len(self))[index]
+        number, record, tries = self._items[3 * at : 3 * at + 3]
+        return _open_handed_out(self._first_process + at, int(number), record, tries)
+
+    def __iter__(self) -> Iterator[HandedOut]:
+        items = self._items
+        parts = zip(items[::3], items[1::3], items[2::3], strict=True)
+        for process, (number, record, tries) in enumerate(parts, self._first_process):
+            yield _open_handed_out(process, int(number), record, tries)
+
+
+def _open_handed_out(process: int, number: int, record: bytes, tries: bytes) -> HandedOut:
     data_at = _RECORD_SIZE + int.from_bytes(record[13:15])
     head = open_head(record[_RECORD_SIZE:data_at])
-    failures, _, crashes = tries.partition(b" ")
+    failures, crashes = (0, 0) if tries == b"0 0" else map(int, tries.split())
     return HandedOut(
         process,
         id_text(number),
         head.type,
         record[data_at:],
-        int(failures),
-        int(crashes),
+        failures,
+        crashes,
         head.timeout_ms,
         head.attempts,
         head.backoff,

@@ -77,6 +77,18 @@ class JobOptions:
 
 def make_options(type: str, given: JobSettings) -> JobOptions:
     """Check options; a wrong one is refused with a text that says what can be given."""
+    if not given and isinstance(type, str):
+        return _usual_options(type)
+    return _options(type, given)
+
+
+@lru_cache(maxsize=1024)
+def _usual_options(type: str) -> JobOptions:
+    """Most jobs are sent with nothing but a type; that is checked once."""
+    return _options(type, {})
+
+
+def _options(type: str, given: JobSettings) -> JobOptions:
     _check_known(given)
     unique, mode, window_ms = _unique(given)
     delay_ms = _milliseconds("delay", given.get("delay", 0))

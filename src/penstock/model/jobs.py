@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from penstock.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 JobState = Literal["scheduled", "blocked", "ready", "running", "done", "dead", "cancelled"]
 JOB_STATES: tuple[JobState, ...] = get_args(JobState)
@@ -233,12 +236,16 @@ class JobClaim:
     """What a worker got when it asked for jobs."""
 
     word: str
-    jobs: list[HandedOut] = field(default_factory=list)
+    jobs: Sequence[HandedOut] = field(default_factory=list)
     refused: list[int] = field(default_factory=list)
     wait_ms: int = -1
     """when to look again; -1: when woken"""
     schedules: list[str] = field(default_factory=list)
     """schedules that are due"""
+
+    @property
+    def size(self) -> int:
+        return len(self.jobs)
 
 
 def check_event_kind(kind: str) -> None:

@@ -20,6 +20,10 @@ class Claim(NamedTuple):
     refused: list[int]
     """Processes of this request that the worker did not hold any more."""
 
+    @property
+    def size(self) -> int:
+        return len(self.tasks)
+
 
 class Failed(NamedTuple):
     """What became of tasks whose handler failed."""

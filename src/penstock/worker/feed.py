@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.worker")
 
 _REPORT_EVERY_S = 0.005
+_WORTH_SENDING = 32
+_AT_ONCE = 1000
 _LEASE_POLL_S = 0.1
 
 
@@ -67,8 +69,12 @@ class Crew(Protocol):
 
 class Feed:
     """Has one request under way at a time: finish what is finished, and start the next, in one
-    round trip.
+    round trip. In a hurry, the next request is sent before what the last one brought is unpacked,
+    so that the store and the worker are busy at the same time.
     """
+
+    at_once = _AT_ONCE
+    """how many tasks one request may finish or start: a script must not take long"""
 
     def __init__(
         self,
@@ -119,6 +125,8 @@ class Feed:
             keys.delete.encode(): self.deleted,
         }
         """what this feed listens to"""
+        self._coming = 0
+        """how many tasks the last request has brought that are not unpacked yet"""
         self._cancelled: list[bytes] = []
         """what was cancelled while a claim was under way that may have started it"""
         self.claimed_at = 0.0
@@ -249,7 +257,7 @@ class Feed:
     def room(self) -> int:
         if not self.is_accepting or self.is_paused or self.is_closed or not self.lease.is_valid:
             return 0
-        room = self.executor.slots + self._prefetch.ahead - self.executor.load
+        room = self.executor.slots + self._prefetch.ahead - self.executor.load - self._coming
         if room <= 0 and self.executor.waiting and not self.held:
             # Other queues hold tasks ahead; this one gets its turn behind them.
             return 1
@@ -261,37 +269,64 @@ class Feed:
         return not self.held and not self._outcomes and not self._is_exchanging
 
     async def _exchange(self) -> None:
-        outcomes = self._take_outcomes()
-        finished = await self._report_apart(outcomes)
-        limit = max(0, self.room() - self._crew.owed(self))
-        if self._is_woken and limit == 0 and not self.is_closed:
-            await self._pass_work()
-            self._is_waiting = False
-        self._is_woken = False
-        if finished or (limit > 0 and self.wants_work):
-            if limit > 0:
-                self._must_look = False
-                self.claimed_at = self._loop.time()
-            claim = await self._claim(finished, limit)
-            self._refuse(claim.refused)
-            self.finished += len(finished) - len(claim.refused)
-            await self._begin(claim, limit)
+        found = await self._request()
+        while found is not None:
+            claim, limit = found
+            following: asyncio.Task[tuple[Claim, int] | None] | None = None
+            self._coming = claim.size
+            if claim.size == limit and len(self._outcomes) >= _WORTH_SENDING:
+                following = asyncio.create_task(self._request())
+                known = len(self._cancelled)
+                await asyncio.sleep(0)  # so that it is on its way
+            try:
+                self._coming = 0
+                await self._begin(claim, limit)
+                found = None
+                if following is not None:
+                    del self._cancelled[:known]
+                    found = await following
+            finally:
+                if following is not None:
+                    following.cancel()
         self._crew.room_made(self)
         if not self.lease.is_valid and not self.is_closed:
             # Claiming goes on as soon as the heartbeat has got through again.
             self._loop.call_later(_LEASE_POLL_S, self._signal.set)
 
+    async def _request(self) -> tuple[Claim, int] | None:
+        """Say what is finished and ask for more, if there is reason to: what came of it, and how
+        much was asked for.
+        """
+        outcomes = self._take_outcomes()
+        finished = await self._report_apart(outcomes)
+        limit = min(max(0, self.room() - self._crew.owed(self)), self.at_once)
+        if self._is_woken and limit == 0 and not self.is_closed:
+            await self._pass_work()
+            self._is_waiting = False
+        self._is_woken = False
+        if not finished and (limit == 0 or not self.wants_work):
+            return None
+        if limit > 0:
+            self._must_look = False
+            self.claimed_at = self._loop.time()
+        claim = await self._claim(finished, limit)
+        self._refuse(claim.refused)
+        self.finished += len(finished) - len(claim.refused)
+        return claim, limit
+
     def _take_outcomes(self) -> list[Context]:
         outcomes: list[Context] = []
         total_s = 0.0
         pop = self._outcomes.popleft
-        for _ in range(len(self._outcomes)):
+        for _ in range(min(len(self._outcomes), self.at_once)):
             context = pop()
             total_s += context.took_s
             outcomes.append(context)
             self.held.pop(context.token, None)
         if outcomes:
             self._prefetch.observe(len(outcomes), total_s)
+            if self._outcomes:
+                self._signal.set()
             if self._is_apart:
                 self._is_apart = self._is_waiting = False
         if self.is_closed or self.lease.is_lost:

@@ -30,13 +30,15 @@ log = logging.getLogger("penstock.worker")
 
 _NOTE_EVERY_S = 0.05
 _FIRE_AGAIN_S = 1.0
-_MAX_CLAIM = 1000
+_AT_ONCE = 250
 
 
 class JobFeed(Feed):
     """As a feed of plain tasks; but outcomes say more, jobs can be cancelled one by one, and what
     falls due is seen to.
     """
+
+    at_once = _AT_ONCE
 
     def __init__(
         self,
@@ -130,7 +132,6 @@ class JobFeed(Feed):
         return outcomes
 
     async def _claim(self, finished: list[Context], limit: int) -> JobClaim:  # type: ignore[override]
-        limit = min(limit, _MAX_CLAIM)
         if not finished:
             return await self._store.run_once(
                 lambda o: jobs.start_jobs(self.keys, o, self.worker, limit, wait=True)

@@ -94,23 +94,28 @@ class Jobs:
     def send(self, options: JobOptions, items: Iterable[object]) -> list[Job[Any]]:
         """Send jobs with options that were checked before."""
         sent: list[Job[Any]] = []
-        batch: list[tuple[bytes, bytes]] = []
+        heads: list[bytes] = []
+        batch: list[bytes] = []
         size = 0
         is_plain = options.search is False
         head = pack_head(options) if is_plain else b""
+        max_payload = self._max_payload
         try:
             for item in items:
                 data = pack_data("the data of the job", item)
-                check_payload("data of a job", data, self._max_payload)
+                length = len(data)
+                if length > max_payload:
+                    check_payload("data of a job", data, max_payload)
                 if not is_plain:
                     head = pack_head(options, words_of(item, options.search, MAX_WORDS))
-                if batch and (len(batch) == _BATCH_JOBS or size + len(data) > _BATCH_BYTES):
-                    sent += self._send_batch(options, batch)
-                    batch, size = [], 0
-                batch.append((head, data))
-                size += len(data)
+                size += length
+                if batch and (len(batch) == _BATCH_JOBS or size > _BATCH_BYTES):
+                    sent += self._send_batch(options, heads, batch)
+                    heads, batch, size = [], [], length
+                heads.append(head)
+                batch.append(data)
             if batch:
-                sent += self._send_batch(options, batch)
+                sent += self._send_batch(options, heads, batch)
         except Exception as error:
             error.accepted = len(sent)  # type: ignore[attr-defined]
             raise
@@ -352,7 +357,7 @@ class Jobs:
             subscription.close()
 
     def _send_batch(
-        self, options: JobOptions, batch: Sequence[tuple[bytes, bytes]]
+        self, options: JobOptions, heads: Sequence[bytes], batch: Sequence[bytes]
     ) -> list[Job[Any]]:
         is_given = options.id != ""
         if is_given and len(batch) > 1:
@@ -360,7 +365,7 @@ class Jobs:
         deadline = time.monotonic() + options.wait_s
         while True:
             numbers = [id_number(options.id)] if is_given else list(new_ids(len(batch)))
-            groups = _groups(options, numbers, batch)
+            groups = _groups(options, numbers, heads, batch)
             try:
                 existing = self._send(groups, is_given)
                 break
@@ -473,14 +478,14 @@ def split_words_of(info: JobInfo) -> set[str]:
 
 
 def _groups(
-    options: JobOptions, numbers: Sequence[int], batch: Sequence[tuple[bytes, bytes]]
+    options: JobOptions, numbers: Sequence[int], heads: Sequence[bytes], batch: Sequence[bytes]
 ) -> list[Group]:
-    by_head: dict[bytes, list[tuple[int, bytes]]] = {}
-    for number, (head, data) in zip(numbers, batch, strict=True):
-        members = by_head.get(head)
-        if members is None:
-            members = by_head[head] = []
-        members.append((number, data))
+    by_head: dict[bytes, list[tuple[int, bytes]]] = {head: [] for head in heads}
+    if len(by_head) == 1:
+        by_head[heads[0]] = list(zip(numbers, batch, strict=True))
+    else:
+        for number, head, data in zip(numbers, heads, batch, strict=True):
+            by_head[head].append((number, data))
     return [
         Group(head, options.delay_ms, options.run_at_ms, options.window_ms, members)
         for head, members in by_head.items()

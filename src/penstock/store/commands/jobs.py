@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.codec.ids import id_text
-from penstock.codec.records import newer_layout, open_handed_out
+from penstock.codec.records import HandedOutJobs, newer_layout
 from penstock.errors import JobConflict, QueueFull, WrongKind
 from penstock.model.jobs import JobClaim, Report
 from penstock.model.queues import MAX_HELD, Returned
@@ -76,8 +77,7 @@ def group_arguments(groups: Sequence[Group]) -> list[Argument]:
     arguments: list[Argument] = []
     for head, delay_ms, run_at_ms, window_ms, jobs in groups:
         arguments += (head, delay_ms, run_at_ms, window_ms, len(jobs))
-        for job in jobs:
-            arguments += job
+        arguments += chain.from_iterable(jobs)
     return arguments
 
 
@@ -136,8 +136,7 @@ def report_jobs(
         return _claim(keys, REPORT_JOBS, reply, 1, [int(process) for process in reply[0]])
 
     arguments: list[Argument] = [operation.number, worker, limit, int(wait), MAX_HELD]
-    for report in reports:
-        arguments += report
+    arguments += chain.from_iterable(reports)
     return Command(
         REPORT_JOBS,
         (keys.memory(operation.lane), keys.meta, keys.running(worker)),
@@ -245,14 +244,7 @@ def _claim(
     schedules = [name.decode() for name in reply[at + 2]]
     if word != b"ok":
         return JobClaim(word.decode(), [], refused, wait_ms, schedules)
-    first = int(reply[at + 3])
-    items = reply[at + 4 :]
-    jobs = [
-        open_handed_out(
-            first + index, int(items[3 * index]), items[3 * index + 1], items[3 * index + 2]
-        )
-        for index in range(len(items) // 3)
-    ]
+    jobs = HandedOutJobs(int(reply[at + 3]), reply[at + 4 :])
     return JobClaim("ok", jobs, refused, wait_ms, schedules)
 
 

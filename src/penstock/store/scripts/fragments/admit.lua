@@ -23,37 +23,49 @@ function jobs.holder_of_key(keys, key, now)
   return id or nil
 end
 
--- What is asked for, and which of it is there already: `existing` has {position, id, group, data}.
-function jobs.read_groups(keys, index, now)
-  local sending = {groups = {}, existing = {}, added = 0, bytes = 0}
-  local claimed, position = {}, 0
-  while index <= #ARGV do
-    local head = jobs.open_head(ARGV[index])
-    local group = {head = head, delay_ms = tonumber(ARGV[index + 1]), run_at = tonumber(ARGV[index + 2]),
-      window_ms = tonumber(ARGV[index + 3]), jobs = {}}
-    local size, ids = tonumber(ARGV[index + 4]), {}
-    for job = 1, size do ids[job] = ARGV[index + 3 + 2 * job] end
-    local records = get_fields(keys.jobs, ids)
-    for job = 1, size do
-      local id, data = ids[job], ARGV[index + 4 + 2 * job]
-      local holder = head.unique ~= '' and (claimed[head.unique] or jobs.holder_of_key(keys, head.unique, now))
-      if records[job] then
-        local facts, data_at = jobs.facts_of_record(records[job])
-        local is_same = facts.head.text == head.text and string.sub(records[job], data_at) == data
-        sending.taken = sending.taken or id
-        if not is_same then sending.conflict = sending.conflict or id end
-        sending.existing[#sending.existing + 1] = {position, id}
-      elseif holder then
-        sending.existing[#sending.existing + 1] = {position, holder, group, data}
-      else
-        if head.unique ~= '' then claimed[head.unique] = id end
-        group.jobs[#group.jobs + 1] = {id, data}
-        sending.added = sending.added + 1
-        sending.bytes = sending.bytes + #data
-      end
-      position = position + 1
+-- Which jobs of a group are there already, or have a unique key that another holds: `existing` has {position, id, group,
+-- data} of each, and what is left of the group is new.
+-- seldom
+function jobs.sort_out(keys, sending, group, records, position, now)
+  local head, claimed, ids, data = group.head, sending.claimed, group.ids, group.data
+  group.ids, group.data = {}, {}
+  for job = 1, #ids do
+    local id = ids[job]
+    local holder = head.unique ~= '' and (claimed[head.unique] or jobs.holder_of_key(keys, head.unique, now))
+    if records[job] then
+      local facts, data_at = jobs.facts_of_record(records[job])
+      local is_same = facts.head.text == head.text and string.sub(records[job], data_at) == data[job]
+      sending.taken = sending.taken or id
+      if not is_same then sending.conflict = sending.conflict or id end
+      sending.existing[#sending.existing + 1] = {position, id}
+    elseif holder then
+      sending.existing[#sending.existing + 1] = {position, holder, group, data[job]}
+    else
+      if head.unique ~= '' then claimed[head.unique] = id end
+      group.ids[#group.ids + 1], group.data[#group.data + 1] = id, data[job]
     end
+    position = position + 1
+  end
+end
+
+-- What is asked for, and which of it is there already.
+function jobs.read_groups(keys, index, now)
+  local sending = {groups = {}, existing = {}, claimed = {}, added = 0, bytes = 0, taken = false, conflict = false,
+    turn = 0, are_given = false}
+  local position, last = 0, #ARGV
+  while index <= last do
+    local size, ids, data = tonumber(ARGV[index + 4]), {}, {}
+    local at, is_new = index + 3, true
+    for job = 1, size do ids[job], data[job] = ARGV[at + 2 * job], ARGV[at + 1 + 2 * job] end
+    local group = {head = jobs.open_head(ARGV[index]), delay_ms = tonumber(ARGV[index + 1]), run_at = tonumber(ARGV[index + 2]),
+      window_ms = tonumber(ARGV[index + 3]), ids = ids, data = data}
+    local records = get_fields(keys.jobs, ids)
+    for job = 1, size do is_new = is_new and not records[job] end
+    if not is_new or group.head.unique ~= '' then jobs.sort_out(keys, sending, group, records, position, now) end
+    for job = 1, #group.data do sending.bytes = sending.bytes + #group.data[job] end
+    sending.added = sending.added + #group.ids
     sending.groups[#sending.groups + 1] = group
+    position = position + size
     index = index + 5 + 2 * size
   end
   return sending
@@ -97,42 +109,46 @@ function jobs.take_unique_key(keys, head, id, window_ms, now)
   end
 end
 
--- Adds the jobs of one group. Returns how many of them are ready. A turn of its own, so many after its number, tells
--- a job from one that had its id before: that one may be gone, and its entry still stand in a line.
-function jobs.admit_group(keys, changes, group, number, turns_after, now)
+-- What is to be known of jobs that are not simply ready: they are due later, or the caller has given their ids. A turn of
+-- its own, so many after its number, tells a job from one that had its id before: that one may be gone, and its entry
+-- still stand in a line. Returns their entries in line, if they have any.
+-- seldom
+function jobs.note_group(keys, changes, group, number, turns_after, now)
   local head, due = group.head, jobs.due_of(group, now)
-  local is_due = due <= now
-  local records, entries, scores = {}, {}, {}
-  local prefix, suffix = struct.pack('>BI6', jobs.LAYOUT, now), struct.pack('>Hc0', #head.text, head.text)
-  local facts = jobs.new_facts(now, number, head, 0) -- of no job in particular: nothing is kept of one that is ready
-  for index, job in ipairs(group.jobs) do
-    local id, data = job[1], job[2]
+  local entries, scores = {}, {}
+  for index, id in ipairs(group.ids) do
     number = number + 1
-    facts.number = number
-    records[2 * index - 1] = id
-    records[2 * index] = prefix .. struct.pack('>I6', number) .. suffix .. data
-    if is_due and turns_after == 0 then
-      entries[index] = id
-    elseif is_due then
-      facts = jobs.new_facts(now, number, head, #data)
+    local facts = jobs.new_facts(now, number, head, #group.data[index])
+    if due <= now then
       facts.turn = number + turns_after
       entries[index] = jobs.entry_of(id, facts)
-      jobs.keep_facts(changes, id, facts)
     else
-      facts = jobs.new_facts(now, number, head, #data)
       facts.state, facts.since = jobs.SCHEDULED, due
       scores[#scores + 1] = whole(due)
       scores[#scores + 1] = id
-      jobs.keep_facts(changes, id, facts)
     end
-    jobs.enter_state(changes, facts.state, facts, id)
-    if #head.words > 0 then jobs.list_words(changes, facts, id, 'SADD') end
-    jobs.tell(keys, changes, 'enqueued', id, facts)
-    if head.unique ~= '' then jobs.take_unique_key(keys, head, id, group.window_ms, now) end
+    jobs.keep_facts(changes, id, facts)
   end
+  call_in_chunks('ZADD', keys.due, scores)
+  return entries
+end
+
+-- Adds the jobs of one group. Returns how many of them are ready.
+function jobs.admit_group(keys, changes, group, number, turns_after, now)
+  local head, ids, data = group.head, group.ids, group.data
+  if #ids == 0 then return 0 end
+  local is_due = jobs.due_of(group, now) <= now
+  local records, entries, first, pack = {}, ids, number, struct.pack
+  local prefix, suffix = pack('>BI6', jobs.LAYOUT, now), pack('>Hc0', #head.text, head.text)
+  for index = 1, #ids do
+    number = number + 1
+    records[2 * index - 1], records[2 * index] = ids[index], prefix .. pack('>I6', number) .. suffix .. data[index]
+  end
+  if not is_due or turns_after > 0 then entries = jobs.note_group(keys, changes, group, first, turns_after, now) end
+  jobs.list_new(keys, changes, is_due and jobs.READY or jobs.SCHEDULED, head, ids, first, now)
+  if head.unique ~= '' then jobs.take_unique_key(keys, head, ids[#ids], group.window_ms, now) end
   call_in_chunks('HSET', keys.jobs, records)
   if #entries > 0 then jobs.join_line(keys, head.line, entries) end
-  call_in_chunks('ZADD', keys.due, scores)
   return #entries
 end
 
@@ -158,9 +174,9 @@ end
 function jobs.check_admission(keys, sending, now)
   local turn = sending.turn
   for _, group in ipairs(sending.groups) do
-    local head, first, last = group.head, turn + 1, turn + #group.jobs
+    local head, first, last = group.head, turn + 1, turn + #group.ids
     local is_due = jobs.due_of(group, now) <= now
-    if #group.jobs > 0 then
+    if #group.ids > 0 then
       for number = first, last + jobs.PAGE - 1, jobs.PAGE do
         jobs.check_lists(keys, head, is_due and jobs.READY or jobs.SCHEDULED, math.min(number, last), 0)
       end
@@ -188,7 +204,7 @@ function jobs.admit_jobs(keys, sending, now)
   local ready = 0
   for _, group in ipairs(sending.groups) do
     ready = ready + jobs.admit_group(keys, changes, group, number, turns_after, now)
-    number = number + #group.jobs
+    number = number + #group.ids
   end
   local last = {}
   for _, found in ipairs(sending.existing) do

@@ -74,18 +74,24 @@ function jobs.add_to_page(pages, number, id)
   ids[#ids + 1] = id
 end
 
--- Puts a job on the lists of a state, or takes it off. Jobs with the same head are on the same lists.
-function jobs.list_job(changes, state, facts, id, word, by)
-  local states = changes.heads[facts.head]
+-- What changes on the lists of a state. Jobs with the same head are on the same lists.
+function jobs.change_of(changes, head, state)
+  local states = changes.heads[head]
   if not states then
     states = {}
-    changes.heads[facts.head] = states
+    changes.heads[head] = states
   end
   local change = states[state]
   if not change then
     change = {count = 0, SADD = {}, SREM = {}}
     states[state] = change
   end
+  return change
+end
+
+-- Puts a job on the lists of a state, or takes it off.
+function jobs.list_job(changes, state, facts, id, word, by)
+  local change = jobs.change_of(changes, facts.head, state)
   change.count = change.count + by
   if state ~= jobs.RUNNING then jobs.add_to_page(change[word], facts.number, id) end
 end
@@ -102,6 +108,21 @@ function jobs.list_words(changes, facts, id, word)
       changes.words[text] = change
     end
     jobs.add_to_page(change[word], facts.number, id)
+  end
+end
+
+-- Puts new jobs on their lists, which have consecutive numbers, and tells of them.
+function jobs.list_new(keys, changes, state, head, ids, number, now)
+  local change = jobs.change_of(changes, head, state)
+  change.count = change.count + #ids
+  for index = 1, #ids do jobs.add_to_page(change.SADD, number + index, ids[index]) end
+  local facts = jobs.new_facts(now, number, head, 0) -- of no job in particular
+  facts.state = state
+  for index = 1, #ids do
+    if keys.is_heard == 'no' and #head.words == 0 then break end
+    facts.number = number + index
+    jobs.tell(keys, changes, 'enqueued', ids[index], facts)
+    if #head.words > 0 then jobs.list_words(changes, facts, ids[index], 'SADD') end
   end
 end
 
