@@ -97,23 +97,21 @@ class Jobs:
         heads: list[bytes] = []
         batch: list[bytes] = []
         size = 0
-        is_plain = options.search is False
-        head = pack_head(options) if is_plain else b""
-        max_payload = self._max_payload
+        is_searched = options.search is not False
+        max_bytes = min(_BATCH_BYTES, self._max_payload)
         try:
             for item in items:
                 data = pack_data("the data of the job", item)
-                length = len(data)
-                if length > max_payload:
-                    check_payload("data of a job", data, max_payload)
-                if not is_plain:
-                    head = pack_head(options, words_of(item, options.search, MAX_WORDS))
-                size += length
-                if batch and (len(batch) == _BATCH_JOBS or size > _BATCH_BYTES):
-                    sent += self._send_batch(options, heads, batch)
-                    heads, batch, size = [], [], length
-                heads.append(head)
+                size += len(data)
+                if size > max_bytes or len(batch) == _BATCH_JOBS:
+                    check_payload("data of a job", data, self._max_payload)
+                    if batch:
+                        sent += self._send_batch(options, heads, batch)
+                    heads, batch, size = [], [], len(data)
                 batch.append(data)
+                if is_searched:
+                    words = words_of(item, options.search, MAX_WORDS)
+                    heads.append(pack_head(options, words))
             if batch:
                 sent += self._send_batch(options, heads, batch)
         except Exception as error:
@@ -480,12 +478,13 @@ def split_words_of(info: JobInfo) -> set[str]:
 def _groups(
     options: JobOptions, numbers: Sequence[int], heads: Sequence[bytes], batch: Sequence[bytes]
 ) -> list[Group]:
-    by_head: dict[bytes, list[tuple[int, bytes]]] = {head: [] for head in heads}
-    if len(by_head) == 1:
-        by_head[heads[0]] = list(zip(numbers, batch, strict=True))
-    else:
+    """By head, if they have different ones."""
+    by_head: dict[bytes, list[tuple[int, bytes]]] = {}
+    if heads:
         for number, head, data in zip(numbers, heads, batch, strict=True):
-            by_head[head].append((number, data))
+            by_head.setdefault(head, []).append((number, data))
+    else:
+        by_head[pack_head(options)] = list(zip(numbers, batch, strict=True))
     return [
         Group(head, options.delay_ms, options.run_at_ms, options.window_ms, members)
         for head, members in by_head.items()
