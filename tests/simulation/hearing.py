@@ -21,6 +21,7 @@ _CHANGES = {
         "    redis.call('SREM', idle, worker)\n"
     ),
     "redis.call('SRANDMEMBER', keys.idle, 50)": "redis.call('SORT', keys.idle, 'ALPHA')",
+    "redis.call('SRANDMEMBER', keys.strays, 16)": ("redis.call('SORT', keys.strays, 'ALPHA')"),
 }
 
 

@@ -43,6 +43,11 @@ class JobHistory:
         self._limits = LimitBooks()
         self.slots = SlotBooks()
 
+    @property
+    def ends(self) -> int:
+        """How many attempts have ended."""
+        return len(self._ends)
+
     # What clients were told.
 
     def accepted(self, queue: str, data: list[bytes], sent: list[AsyncJob[Any]]) -> None:

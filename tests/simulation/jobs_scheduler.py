@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.client import job_ids
@@ -26,6 +27,8 @@ MAX_JOBS = 40
 MAX_WORKERS = 5
 MAX_NAMES = 20
 """how many workers there may be one after the other"""
+STANDSTILL_MS = 20_000
+"""more than any delay, and than it takes until there is a token"""
 _FIRST_ID = 10**6
 
 
@@ -174,7 +177,13 @@ class JobScheduler(Engine):
         self._until(self._are_slots_fired, 120_000, "slots that are due are fired")
         self._start_program("latecomer")
         self._start_program("closer")
-        self._until(self._are_jobs_ended, 120_000, "all jobs come to an end")
+        while not self._are_jobs_ended():
+            # Limits may make it take long, but never stop.
+            is_moving = partial(self._has_moved, self.history.ends)
+            self._until(is_moving, STANDSTILL_MS, "all jobs come to an end")
+
+    def _has_moved(self, ends: int) -> bool:
+        return self.history.ends > ends or self._are_jobs_ended()
 
     def _are_slots_fired(self) -> bool:
         self._set_clock()

@@ -59,6 +59,20 @@ function jobs.wake_for_types(keys, types)
   end
 end
 
+-- Whoever asks may not handle what was put aside, now or before; then the wake-up or the alarm that made it ask is for
+-- somebody who does. `types` are those put aside now; of the others some are tried, as there may be many that nobody handles.
+jobs.STRAYS_TRIED = 16
+
+-- seldom
+function jobs.wake_for_strays(keys, worker, types)
+  redis.call('SREM', keys.idle, worker)
+  if redis.call('SCARD', keys.idle) == 0 then return end
+  for _, type in ipairs(redis.call('SRANDMEMBER', keys.strays, jobs.STRAYS_TRIED)) do
+    if redis.call('SISMEMBER', keys.paused_types, type) == 0 then types[type] = true end
+  end
+  if next(types) then jobs.wake_for_types(keys, types) end
+end
+
 function jobs.wait_for_more(keys, claim, now, token_at)
   if not claim.wait then return -1 end
   redis.call('SREM', keys.idle, claim.worker)
@@ -117,9 +131,9 @@ function jobs.hand_out(keys, changes, claim, now)
   if keys.is_used.limits then jobs.save_limits(keys, now) end
   local first, reply = 0, {}
   if #taken > 0 then first, reply = jobs.start_chosen(keys, changes, claim, taken, now) end
-  local wait_ms = -1
-  if next(strayed) then jobs.wake_for_types(keys, strayed) end
-  if may_be_more and #taken < claim.limit and not (limit and jobs.room_in(limit) < 1) then
+  local wait_ms, is_reached = -1, limit and jobs.room_in(limit) < 1
+  if next(strayed) or (keys.is_used.strays and not is_reached) then jobs.wake_for_strays(keys, claim.worker, strayed) end
+  if may_be_more and #taken < claim.limit and not is_reached then
     -- What is next must not run beside this, or too much had to be put aside: there is more to look at.
     local is_apart = redis.call('HEXISTS', keys.suspects, claim.worker) == 1
     if is_apart then redis.call('SREM', keys.idle, claim.worker) else wait_ms = 0 end

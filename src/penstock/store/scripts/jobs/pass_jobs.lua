@@ -8,10 +8,11 @@
 -- include channels job_keys wake
 local keys, worker = jobs.keys_beside(KEYS[1]), ARGV[1]
 
-jobs.guard(keys, {zset = {'alarms', 'levels', 'due'}, set = {'idle'}})
+jobs.guard(keys, {zset = {'alarms', 'levels', 'due'}, set = {'idle', 'strays'}})
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
 redis.call('SREM', keys.idle, worker)
 local had_alarm = redis.call('ZREM', keys.alarms, worker) == 1
-if had_alarm or redis.call('ZCARD', keys.levels) > 0 then wake_workers(keys.idle, keys['wake:'], 1) end
+local has_more = redis.call('ZCARD', keys.levels) > 0 or redis.call('SCARD', keys.strays) > 0
+if had_alarm or has_more then wake_workers(keys.idle, keys['wake:'], 1) end
 return {'ok'}

@@ -71,7 +71,8 @@ claim.held = claim.held - #held
 if claim.limit > 0 then reply = jobs.hand_out(keys, changes, claim, now) end
 jobs.purge_some(keys, changes, operation, #held, now)
 -- What waits again, and the slots that have become free, are for whoever is idle.
-if (back + unparked > 0 or (keys.is_used.limits and #held > 0)) and redis.call('ZCARD', keys.levels) > 0 then
+local has_freed = back + unparked > 0 or (keys.is_used.limits and #held > 0)
+if has_freed and (redis.call('ZCARD', keys.levels) > 0 or (keys.is_used.strays and redis.call('SCARD', keys.strays) > 0)) then
   wake_workers(keys.idle, keys['wake:'], math.max(back + unparked, 1))
 end
 jobs.write_changes(keys, changes, now)
