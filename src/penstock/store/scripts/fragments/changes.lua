@@ -182,21 +182,41 @@ function jobs.fill_pages(keys, listing, change)
   end
 end
 
+-- All counts at once, as they may be as many as there are tenants. A count of nothing is not kept.
+function jobs.write_counts(keys, counts)
+  local listings = {}
+  for listing, by in pairs(counts) do
+    if by ~= 0 then listings[#listings + 1] = listing end
+  end
+  local found, gone, fields = get_fields(keys.counts, listings), {}, {}
+  for index, listing in ipairs(listings) do
+    local count = tonumber(found[index] or '0') + counts[listing]
+    if count == 0 then
+      gone[#gone + 1] = listing
+    else
+      fields[#fields + 1] = listing
+      fields[#fields + 1] = whole(count)
+    end
+  end
+  call_in_chunks('HDEL', keys.counts, gone)
+  call_in_chunks('HSET', keys.counts, fields)
+end
+
 -- A job that is given another head leaves the lists of the old one and joins those of the new, which may be the same:
 -- so all leave before any joins.
 function jobs.write_lists(keys, changes)
+  local counts = {}
   for head, states in pairs(changes.heads) do
     for state, change in pairs(states) do
       local is_left = next(change.SREM)
       for _, dimension in ipairs(head.dimensions) do
         local listing = state .. dimension
-        if change.count ~= 0 and redis.call('HINCRBY', keys.counts, listing, whole(change.count)) == 0 then
-          redis.call('HDEL', keys.counts, listing)
-        end
+        if change.count ~= 0 then counts[listing] = (counts[listing] or 0) + change.count end
         if is_left then jobs.clear_pages(keys, listing, change) end
       end
     end
   end
+  jobs.write_counts(keys, counts)
   for head, states in pairs(changes.heads) do
     for state, change in pairs(states) do
       if next(change.SADD) then
