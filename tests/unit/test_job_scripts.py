@@ -287,4 +287,4 @@ def answers_of(script: Script) -> set[str]:
         seen |= called
         todo += [functions[name] for name in called]
     states = set(STATE_CODES.values())
-    return words - {"incarnation", "max_length"} - states
+    return words - {"incarnation", "max_length", "priority"} - states

@@ -332,7 +332,7 @@ def test_no_script_spells_a_key(path: Path) -> None:
     # written in keys.py. Listings (a state, a letter and a colon, as in `rT:email`) are no keys.
     kinds = JOB_KEY_TYPES.keys() | QUEUE_KEY_TYPES.keys() | CHANNELS
     used = set(re.findall(r"keys\['(\w+):'\]", code)) | set(re.findall(r"\bkeys\.(\w+)", code))
-    listing = re.compile(r"[a-z*]?[ATNGW]:|:|\^\(-\?%d\+\):\(\.\*\)\$")
+    listing = re.compile(r"[a-z*]?[ATNGW]:|0?:|\^\(-\?%d\+\):\(\.\*\)\$")
     texts = re.findall(r"'([^']*)'", re.sub(r"keys\['\w+:'\]", "", code))
     spelled = [text for text in texts if ":" in text and not listing.fullmatch(text)]
 

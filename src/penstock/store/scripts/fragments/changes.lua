@@ -7,14 +7,25 @@
 jobs.PAGE = 512
 
 function jobs.new_changes()
-  return {heads = {}, words = {}, facts = {}, dropped_facts = {}, dropped_jobs = {}, meta = {}, finished = {}, buried = {},
-    events = {}, notices = {}}
+  return {counts = {}, SADD = {}, SREM = {}, facts = {}, dropped_facts = {}, dropped_jobs = {}, finished = {}, buried = {},
+    events = {}, notices = {}, meta = {sent = 0, started = 0, finished = 0, done = 0, waiting_bytes = 0, kept_bytes = 0}}
 end
 
 -- No guard can name the pages beforehand, so they are looked at when it is known which jobs will move, and before anything
 -- is written. Their sizes are kept, as they say when a page comes or goes.
 jobs.sizes = {}
 jobs.checked = {}
+jobs.page_prefixes = {}
+
+-- What the keys of the pages of this number begin with.
+function jobs.page_of(keys, number)
+  local prefix = jobs.page_prefixes[number]
+  if not prefix then
+    prefix = keys['page:'] .. whole(number) .. ':'
+    jobs.page_prefixes[number] = prefix
+  end
+  return prefix
+end
 
 function jobs.size_of(page)
   local size = jobs.sizes[page]
@@ -38,10 +49,13 @@ function jobs.check_lists(keys, head, state, number, leaving)
   local checked = states[state]
   if checked and checked.page == page and checked.leaving >= leaving then return end
   states[state] = {page = page, leaving = leaving}
-  local dimensions, words = head.dimensions, head.words
-  for index = 1, #dimensions + #words do
-    local listing = dimensions[index] and state .. dimensions[index] or '*W:' .. words[index - #dimensions]
-    if jobs.size_of(keys['page:'] .. whole(page) .. ':' .. listing) <= leaving then
+  local names, words, prefix = head[state] or jobs.name_lists(head, state), head.words, jobs.page_of(keys, page)
+  for index = 1, #names + #words do
+    local listing = names[index] or '*W:' .. words[index - #names]
+    local key = prefix .. listing
+    local size = jobs.sizes[key] or jobs.size_of(key)
+    if size <= leaving and not jobs.checked[listing] then
+      jobs.checked[listing] = true
       redis.call('ZCARD', keys['pages:'] .. listing)
     end
   end
@@ -67,55 +81,63 @@ end
 function jobs.add_to_page(pages, number, id)
   local page = (number - number % jobs.PAGE) / jobs.PAGE
   local ids = pages[page]
-  if not ids then
-    ids = {}
-    pages[page] = ids
+  if ids then
+    ids[#ids + 1] = id
+  else
+    pages[page] = {id}
   end
-  ids[#ids + 1] = id
 end
 
--- What changes on the lists of a state. Jobs with the same head are on the same lists.
-function jobs.change_of(changes, head, state)
-  local states = changes.heads[head]
-  if not states then
-    states = {}
-    changes.heads[head] = states
-  end
-  local change = states[state]
-  if not change then
-    change = {count = 0, SADD = {}, SREM = {}}
-    states[state] = change
-  end
-  return change
+-- The names of the lists of a state that jobs with this head are on.
+function jobs.name_lists(head, state)
+  local dimensions = head.dimensions
+  local names = {state .. dimensions[1], state .. dimensions[2]}
+  for index = 3, #dimensions do names[index] = state .. dimensions[index] end
+  head[state] = names
+  return names
 end
 
 -- Puts a job on the lists of a state, or takes it off.
 function jobs.list_job(changes, state, facts, id, word, by)
-  local change = jobs.change_of(changes, facts.head, state)
-  change.count = change.count + by
-  if state ~= jobs.RUNNING then jobs.add_to_page(change[word], facts.number, id) end
+  local names, counts = facts.head[state] or jobs.name_lists(facts.head, state), changes.counts
+  for index = 1, #names do counts[names[index]] = (counts[names[index]] or 0) + by end
+  if state == jobs.RUNNING then return end
+  local page = (facts.number - facts.number % jobs.PAGE) / jobs.PAGE
+  local lists = changes[word]
+  for index = 1, #names do
+    local pages = lists[names[index]]
+    local ids = pages and pages[page]
+    if ids then
+      ids[#ids + 1] = id
+    elseif pages then
+      pages[page] = {id}
+    else
+      lists[names[index]] = {[page] = {id}}
+    end
+  end
 end
 
 function jobs.enter_state(changes, state, facts, id) return jobs.list_job(changes, state, facts, id, 'SADD', 1) end
 function jobs.leave_state(changes, facts, id) return jobs.list_job(changes, facts.state, facts, id, 'SREM', -1) end
 
--- seldom
 function jobs.list_words(changes, facts, id, word)
   for _, text in ipairs(facts.head.words) do
-    local change = changes.words[text]
-    if not change then
-      change = {SADD = {}, SREM = {}}
-      changes.words[text] = change
-    end
-    jobs.add_to_page(change[word], facts.number, id)
+    local listing = '*W:' .. text
+    local pages = changes[word][listing] or {}
+    changes[word][listing] = pages
+    jobs.add_to_page(pages, facts.number, id)
   end
 end
 
 -- Puts new jobs on their lists, which have consecutive numbers, and tells of them.
 function jobs.list_new(keys, changes, state, head, ids, number, now)
-  local change = jobs.change_of(changes, head, state)
-  change.count = change.count + #ids
-  for index = 1, #ids do jobs.add_to_page(change.SADD, number + index, ids[index]) end
+  local names, counts = head[state] or jobs.name_lists(head, state), changes.counts
+  for index = 1, #names do
+    local pages = changes.SADD[names[index]] or {}
+    counts[names[index]] = (counts[names[index]] or 0) + #ids
+    changes.SADD[names[index]] = pages
+    for at = 1, #ids do jobs.add_to_page(pages, number + at, ids[at]) end
+  end
   local facts = jobs.new_facts(now, number, head, 0) -- of no job in particular
   facts.state = state
   for index = 1, #ids do
@@ -155,27 +177,30 @@ function jobs.tell(keys, changes, kind, id, facts, detail)
 end
 
 function jobs.publish_events(keys, changes, now)
-  for _, event in ipairs(changes.events) do
+  for index = 1, #changes.events do
+    local event = changes.events[index]
     publish(keys.events, event[1] .. struct.pack('>I6', now) .. event[2])
   end
   -- Who waits for one job listens to a channel of that job alone.
-  for _, notice in ipairs(changes.notices) do
-    publish(keys['job:'] .. notice[1], notice[2])
+  local channel = keys['job:']
+  for index = 1, #changes.notices do
+    local notice = changes.notices[index]
+    publish(channel .. notice[1], notice[2])
   end
 end
 
-function jobs.clear_pages(keys, listing, change)
-  for number, ids in pairs(change.SREM) do
-    local page = keys['page:'] .. whole(number) .. ':' .. listing
+function jobs.clear_pages(keys, listing, pages)
+  for number, ids in pairs(pages) do
+    local page = jobs.page_of(keys, number) .. listing
     local left = jobs.size_of(page) - redis.call('SREM', page, unpack(ids))
     jobs.sizes[page] = left
     if left == 0 then redis.call('ZREM', keys['pages:'] .. listing, whole(number)) end
   end
 end
 
-function jobs.fill_pages(keys, listing, change)
-  for number, ids in pairs(change.SADD) do
-    local page = keys['page:'] .. whole(number) .. ':' .. listing
+function jobs.fill_pages(keys, listing, pages)
+  for number, ids in pairs(pages) do
+    local page = jobs.page_of(keys, number) .. listing
     local before = jobs.size_of(page)
     jobs.sizes[page] = before + redis.call('SADD', page, unpack(ids))
     if before == 0 then redis.call('ZADD', keys['pages:'] .. listing, whole(number), whole(number)) end
@@ -184,18 +209,19 @@ end
 
 -- All counts at once, as they may be as many as there are tenants. A count of nothing is not kept.
 function jobs.write_counts(keys, counts)
-  local listings = {}
-  for listing, by in pairs(counts) do
-    if by ~= 0 then listings[#listings + 1] = listing end
+  local names, gone, fields = {}, {}, {}
+  for name, by in pairs(counts) do
+    if by ~= 0 then names[#names + 1] = name end
   end
-  local found, gone, fields = get_fields(keys.counts, listings), {}, {}
-  for index, listing in ipairs(listings) do
-    local count = tonumber(found[index] or '0') + counts[listing]
+  local found = get_fields(keys.counts, names)
+  for index = 1, #names do
+    local name = names[index]
+    local count = (found[index] and tonumber(found[index]) or 0) + counts[name]
     if count == 0 then
-      gone[#gone + 1] = listing
+      gone[#gone + 1] = name
     else
-      fields[#fields + 1] = listing
-      fields[#fields + 1] = whole(count)
+      local size = #fields
+      fields[size + 1], fields[size + 2] = name, whole(count)
     end
   end
   call_in_chunks('HDEL', keys.counts, gone)
@@ -205,29 +231,9 @@ end
 -- A job that is given another head leaves the lists of the old one and joins those of the new, which may be the same:
 -- so all leave before any joins.
 function jobs.write_lists(keys, changes)
-  local counts = {}
-  for head, states in pairs(changes.heads) do
-    for state, change in pairs(states) do
-      local is_left = next(change.SREM)
-      for _, dimension in ipairs(head.dimensions) do
-        local listing = state .. dimension
-        if change.count ~= 0 then counts[listing] = (counts[listing] or 0) + change.count end
-        if is_left then jobs.clear_pages(keys, listing, change) end
-      end
-    end
-  end
-  jobs.write_counts(keys, counts)
-  for head, states in pairs(changes.heads) do
-    for state, change in pairs(states) do
-      if next(change.SADD) then
-        for _, dimension in ipairs(head.dimensions) do jobs.fill_pages(keys, state .. dimension, change) end
-      end
-    end
-  end
-  for word, change in pairs(changes.words) do
-    jobs.clear_pages(keys, '*W:' .. word, change)
-    jobs.fill_pages(keys, '*W:' .. word, change)
-  end
+  jobs.write_counts(keys, changes.counts)
+  for name, pages in pairs(changes.SREM) do jobs.clear_pages(keys, name, pages) end
+  for name, pages in pairs(changes.SADD) do jobs.fill_pages(keys, name, pages) end
 end
 
 function jobs.write_changes(keys, changes, now)

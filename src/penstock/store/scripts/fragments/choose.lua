@@ -102,13 +102,15 @@ function jobs.read_turns(keys, priority, ring, wanted)
   local shares = is_used.shares and redis.call('HMGET', keys.shares, unpack(tenants)) or {}
   local credits = is_used.credits and redis.call('HMGET', keys.credits, unpack(fields)) or {}
   local rounds, turns = math.ceil(wanted / #tenants), {}
-  for index, tenant in ipairs(tenants) do
-    local share = tonumber(shares[index] or '1')
-    local credit = tonumber(credits[index] or share)
-    local most = math.min(wanted, credit + share * (rounds - 1))
-    local entries = redis.call('LRANGE', base .. tenant, 0, most) -- one more, which says whether any is left
-    turns[index] = {tenant = tenant, key = base .. tenant, field = fields[index], share = share, credit = credit,
-      entries = entries, size = math.min(#entries, most), has_more = #entries > most, seen = 0, left = 0}
+  for index = 1, #tenants do
+    local share = shares[index] and tonumber(shares[index]) or 1
+    local credit = credits[index] and tonumber(credits[index]) or share
+    local most, key = credit + share * (rounds - 1), base .. tenants[index]
+    if most > wanted then most = wanted end
+    local entries = redis.call('LRANGE', key, 0, most) -- one more, which says whether any is left
+    local has_more = #entries > most
+    turns[index] = {tenant = tenants[index], key = key, field = fields[index], share = share, credit = credit,
+      entries = entries, size = has_more and most or #entries, has_more = has_more, seen = 0, left = 0}
   end
   return turns
 end

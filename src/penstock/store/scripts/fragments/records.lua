@@ -17,13 +17,15 @@ jobs.IS_FINAL = {d = true, x = true, c = true}
 
 -- Flags of a head. The higher ones say which of these parts follow the type, in this order.
 jobs.FIRST_PART = 64
+jobs.PARTS = {'priority', 'attempts', 'timeout_ms', 'expires_ms', 'tenant', 'key', 'unique', 'backoff', 'tags', 'words'}
+jobs.PART_FORMATS = {'>i4', '>H', '>I4', '>I6', '>Bc0', '>Bc0', '>Bc0', '>Bc0', '>Hc0', '>Hc0'}
+
 -- seldom
 function jobs.open_parts(head, text, at)
-  for _, part in ipairs({{64, 'priority', '>i4'}, {128, 'attempts', '>H'}, {256, 'timeout_ms', '>I4'},
-      {512, 'expires_ms', '>I6'}, {1024, 'tenant', '>Bc0'}, {2048, 'key', '>Bc0'}, {4096, 'unique', '>Bc0'},
-      {8192, 'backoff', '>Bc0'}, {16384, 'tags', '>Hc0'}, {32768, 'words', '>Hc0'}}) do
-    local flag, name, format = unpack(part)
-    if jobs.has(head.flags, flag) then head[name], at = struct.unpack(format, text, at) end
+  local flags = (head.flags - head.flags % jobs.FIRST_PART) / jobs.FIRST_PART
+  for index = 1, #jobs.PARTS do
+    if flags % 2 == 1 then head[jobs.PARTS[index]], at = struct.unpack(jobs.PART_FORMATS[index], text, at) end
+    flags = (flags - flags % 2) / 2
   end
 end
 
@@ -36,6 +38,7 @@ function jobs.has(bits, flag) return bits % (2 * flag) >= flag end
 function jobs.with(bits, flag) return jobs.has(bits, flag) and bits or bits + flag end
 function jobs.without(bits, flag) return jobs.has(bits, flag) and bits - flag or bits end
 
+-- seldom
 function jobs.split(text)
   local words = {}
   for word in string.gmatch(text, '%Z+') do words[#words + 1] = word end
@@ -51,11 +54,16 @@ function jobs.open_head(text)
   head = {text = text, flags = flags, type = type, priority = 0, attempts = 1, timeout_ms = 0, expires_ms = 0, tenant = '',
     key = '', unique = '', backoff = '', tags = '', words = ''}
   if flags >= jobs.FIRST_PART then jobs.open_parts(head, text, at) end
-  head.dimensions = {'A:', 'T:' .. head.type}
-  if head.tenant ~= '' then head.dimensions[3] = 'N:' .. head.tenant end
-  for _, tag in ipairs(jobs.split(head.tags)) do head.dimensions[#head.dimensions + 1] = 'G:' .. tag end
-  head.words = jobs.split(head.words)
-  head.line = whole(head.priority) .. ':' .. head.tenant
+  if head.tenant == '' then
+    head.dimensions = {'A:', 'T:' .. type}
+  else
+    head.dimensions = {'A:', 'T:' .. type, 'N:' .. head.tenant}
+  end
+  if head.tags ~= '' then
+    for _, tag in ipairs(jobs.split(head.tags)) do head.dimensions[#head.dimensions + 1] = 'G:' .. tag end
+  end
+  head.words = head.words ~= '' and jobs.split(head.words) or {}
+  head.line = (head.priority == 0 and '0:' or whole(head.priority) .. ':') .. head.tenant
   jobs.heads[text] = head
   return head
 end
