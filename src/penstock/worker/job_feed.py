@@ -30,7 +30,7 @@ log = logging.getLogger("penstock.worker")
 
 _NOTE_EVERY_S = 0.05
 _FIRE_AGAIN_S = 1.0
-_AT_ONCE = 250
+_AT_ONCE = 100
 
 
 class JobFeed(Feed):

@@ -58,9 +58,9 @@ if TYPE_CHECKING:
 
     OnProgress = Callable[[int], None]
 
-_BATCH_JOBS = 500
+_BATCH_JOBS = 250
 _BATCH_BYTES = 1024 * 1024
-_CHUNK = 500
+_CHUNK = 250
 _ROOM_S = 0.5
 
 
@@ -85,7 +85,7 @@ class Jobs:
     def add_many(
         self, type: str, items: Iterable[object], **options: Unpack[JobSettings]
     ) -> list[Job[Any]]:
-        """Send many jobs with the same options, in batches of up to 500; each batch is added
+        """Send many jobs with the same options, in batches of up to 250; each batch is added
         whole or not at all. If one is refused, the ones before it stay (`error.accepted` says how
         many).
         """
