@@ -141,6 +141,11 @@ def check_store(info: dict[str, str], address: Address) -> None:
             f"the Redis at {address} is version {info.get('redis_version')}; penstock needs 6.2 "
             "or newer"
         )
+    if info.get("arch_bits", "64") == "32":
+        raise UnsafeStore(
+            f"the Redis at {address} is a 32-bit build, whose scripts cannot count as far as "
+            "penstock does; use a 64-bit one"
+        )
 
 
 def version_of(info: dict[str, str]) -> tuple[int, int]:

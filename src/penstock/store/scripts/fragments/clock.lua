@@ -5,7 +5,7 @@ local function now_ms()
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
 
--- Numbers of this size lose digits in tostring(); and as text they are cheaper to hand to a command, too.
+-- Numbers of this size lose digits in tostring(). A server has 64 bits; others are refused by the client.
 local function whole(number)
   return string.format('%d', number)
 end
