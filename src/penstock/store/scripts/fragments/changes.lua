@@ -213,6 +213,13 @@ function jobs.write_counts(keys, counts)
   for name, by in pairs(counts) do
     if by ~= 0 then names[#names + 1] = name end
   end
+  if #names <= 2 then
+    for index = 1, #names do
+      local name = names[index]
+      if redis.call('HINCRBY', keys.counts, name, whole(counts[name])) == 0 then gone[#gone + 1] = name end
+    end
+    return call_in_chunks('HDEL', keys.counts, gone)
+  end
   local found = get_fields(keys.counts, names)
   for index = 1, #names do
     local name = names[index]
