@@ -91,16 +91,17 @@ def test_a_process_that_does_not_look_is_ended(
 def test_a_job_that_ends_well_although_it_was_to_be_cancelled_is_done(
     ps: penstock.Penstock, serve: Serve
 ) -> None:
-    may_go_on = threading.Event()
+    has_begun, may_go_on = threading.Event(), threading.Event()
 
     @penstock.job(queue="mail")
     def finish_anyway() -> str:
+        has_begun.set()
         assert may_go_on.wait(20)
         return "all the work is done"
 
     serve(finish_anyway)
     job = finish_anyway.on(ps).send()
-    wait_for(lambda: job.state == "running")
+    assert has_begun.wait(20)
 
     job.cancel()
     may_go_on.set()
