@@ -18,7 +18,6 @@ import sys
 import threading
 import traceback
 from contextlib import suppress
-from pathlib import Path
 from queue import SimpleQueue
 from time import process_time
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from penstock.codec.failures import describe
 from penstock.errors import HandlerNotFound
 from penstock.executors.channel import Channel
+from penstock.executors.memory import forget_peak, peak_rss
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -125,7 +125,7 @@ class Child:
         run: int = message.header["run"]
         context = ChildContext(self, run, message.header)
         forget_peak()
-        self.channel.send("begun", run=run)
+        self.channel.send("begun", run=run, peak_rss=peak_rss(os.getpid()))
         cpu_began_s = process_time()
         result, failure = b"", None
         try:
@@ -195,12 +195,6 @@ def find(path: str) -> ChildFunction:
             "define it at the top level of a module that can be imported by its name"
         ) from None
     return found  # type: ignore[no-any-return]
-
-
-def forget_peak() -> None:
-    """So that the peak of memory is that of this job and not of an earlier one. Linux only."""
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
 
 
 def die() -> NoReturn:

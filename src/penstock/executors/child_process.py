@@ -9,12 +9,12 @@ import socket
 import subprocess
 import sys
 from contextlib import suppress
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.errors import JobCrashed
 from penstock.executors.channel import Channel
+from penstock.executors.memory import peak_rss
 
 if TYPE_CHECKING:
     from penstock.executors.channel import Message
@@ -164,10 +164,12 @@ class ChildProcess:
             self.is_ready = True
             self._rss_floor = message.header["max_rss"] * _RSS_UNIT
         elif message.kind == "begun":
+            # It says so itself, as it may be dead before anybody looks.
+            self._rss_seen = message.header["peak_rss"] or self._rss_seen
             self._look()
 
     def _look(self) -> None:
-        self._rss_seen = _peak_rss(self.pid) or self._rss_seen
+        self._rss_seen = peak_rss(self.pid) or self._rss_seen
         self._look_at = perf_counter() + _LOOK_S
 
     def _look_for_end(self) -> None:
@@ -186,12 +188,3 @@ def _is_readable(descriptor: int) -> bool:
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(0))
-
-
-def _peak_rss(pid: int) -> int:
-    """Since its exec; 0 if it is dead or the system does not say."""
-    with suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    return 0
