@@ -88,6 +88,8 @@ function jobs.line_source(keys, priority, ring, tenant)
       if redis.call('EXISTS', key) == 0 then
         redis.call('LPOP', ring)
         redis.call('ZREM', keys.levels, priority)
+        -- What is left of a turn that it took while there were others.
+        if keys.is_used.credits then redis.call('HDEL', keys.credits, priority .. ':' .. tenant) end
       end
     end,
   }
