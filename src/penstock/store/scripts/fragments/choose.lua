@@ -77,110 +77,38 @@ function jobs.most_urgent(keys, ageing_ms, now)
   return best, best_weight
 end
 
--- A source of entries: the line or lines whose turn it is, or the strays of a type. `look` says what comes next; `settle`
--- takes away the first so many of them. Where turns are taken, it is also told which entry takes no turn.
-function jobs.line_source(keys, priority, ring, tenant)
+-- A source of entries: a line whose turn it is, or the strays of a type. `look` says what comes next; `settle` takes it
+-- away but for the rest, and says how many were handed out.
+function jobs.line_source(keys, priority)
+  local ring = keys['ring:'] .. priority
+  local first_two = redis.call('LRANGE', ring, 0, 1)
+  local tenants, tenant = #first_two, first_two[1]
   local key = keys['line:'] .. priority .. ':' .. tenant
+  local credit_field = priority .. ':' .. tenant
+  local credit = jobs.NO_LIMIT
+  if tenants > 1 then
+    credit = tonumber(redis.call('HGET', keys.credits, credit_field) or redis.call('HGET', keys.shares, tenant) or '1')
+  end
   return {
-    look = function(wanted) return redis.call('LRANGE', key, 0, math.min(wanted, jobs.JOBS_AT_ONCE) - 1) end,
-    settle = function(seen)
+    first_turn = function()
+      local facts = jobs.facts_of_entry(keys, redis.call('LINDEX', key, 0))
+      return facts and facts.turn or 0
+    end,
+    look = function(wanted) return redis.call('LRANGE', key, 0, math.min(wanted, credit, jobs.JOBS_AT_ONCE) - 1) end,
+    settle = function(seen, taken, rest)
       redis.call('LTRIM', key, seen, -1)
+      call_in_chunks('LPUSH', key, rest)
       if redis.call('EXISTS', key) == 0 then
         redis.call('LPOP', ring)
-        redis.call('ZREM', keys.levels, priority)
-        -- What is left of a turn that it took while there were others.
-        if keys.is_used.credits then redis.call('HDEL', keys.credits, priority .. ':' .. tenant) end
-      end
-    end,
-  }
-end
-
--- The lines of the tenants whose turn is next, with as many entries of each as `wanted` together may take.
--- seldom
-function jobs.read_turns(keys, priority, ring, wanted)
-  local base, is_used = keys['line:'] .. priority .. ':', keys.is_used
-  local tenants, fields = redis.call('LRANGE', ring, 0, wanted - 1), {}
-  for index = 1, #tenants do fields[index] = priority .. ':' .. tenants[index] end
-  local shares = is_used.shares and redis.call('HMGET', keys.shares, unpack(tenants)) or {}
-  local credits = is_used.credits and redis.call('HMGET', keys.credits, unpack(fields)) or {}
-  local rounds, turns = math.ceil(wanted / #tenants), {}
-  for index = 1, #tenants do
-    local share = shares[index] and tonumber(shares[index]) or 1
-    local credit = credits[index] and tonumber(credits[index]) or share
-    local most, key = credit + share * (rounds - 1), base .. tenants[index]
-    if most > wanted then most = wanted end
-    local entries = redis.call('LRANGE', key, 0, most) -- one more, which says whether any is left
-    local has_more = #entries > most
-    turns[index] = {tenant = tenants[index], key = key, field = fields[index], share = share, credit = credit,
-      entries = entries, size = has_more and most or #entries, has_more = has_more, seen = 0, left = 0}
-  end
-  return turns
-end
-
--- Deals out up to `wanted` entries: each tenant in turn has as many as its credit, then the next. The entry `uncounted`
--- is not held against it. Returns them, the order of turns as it was gone through, with those that come again at its
--- end, and whose turn in it is next.
--- seldom
-function jobs.deal(turns, wanted, uncounted)
-  local dealt, order, at = {}, {}, 1
-  for index, turn in ipairs(turns) do
-    turn.seen, turn.left = 0, turn.credit
-    order[index] = turn
-  end
-  while at <= #order do
-    local turn = order[at]
-    if turn.seen == turn.size and not turn.has_more then
-      at = at + 1 -- its line is empty
-    elseif turn.left == 0 then
-      turn.left = turn.share
-      order[#order + 1] = turn
-      at = at + 1
-    elseif #dealt == wanted or turn.seen == turn.size then
-      break
-    else
-      turn.seen = turn.seen + 1
-      dealt[#dealt + 1] = turn.entries[turn.seen]
-      if #dealt ~= uncounted then turn.left = turn.left - 1 end
-    end
-  end
-  return dealt, order, at
-end
-
--- Several tenants take turns by weighted deficit round robin.
--- seldom
-function jobs.ring_source(keys, priority, ring)
-  local turns
-  return {
-    takes_turns = true,
-    look = function(wanted)
-      wanted = math.min(wanted, jobs.JOBS_AT_ONCE)
-      turns = jobs.read_turns(keys, priority, ring, wanted)
-      return (jobs.deal(turns, wanted))
-    end,
-    settle = function(seen, uncounted)
-      local _, order, at = jobs.deal(turns, seen, uncounted)
-      local spent, kept, back = {}, {}, {}
-      for _, turn in ipairs(turns) do
-        local is_empty = turn.seen == turn.size and not turn.has_more
-        if turn.seen > 0 then redis.call('LTRIM', turn.key, turn.seen, -1) end
-        if is_empty or turn.left == turn.share then
-          spent[#spent + 1] = turn.field
-        elseif turn.seen > 0 then
-          kept[#kept + 1] = turn.field
-          kept[#kept + 1] = turn.left
+        if tenants > 1 then redis.call('HDEL', keys.credits, credit_field) else redis.call('ZREM', keys.levels, priority) end
+      elseif tenants > 1 and taken > 0 then
+        if credit > taken then
+          redis.call('HSET', keys.credits, credit_field, credit - taken)
+        else
+          redis.call('HDEL', keys.credits, credit_field)
+          redis.call('LMOVE', ring, ring, 'LEFT', 'RIGHT')
         end
       end
-      for index = math.max(at, #turns + 1), #order do
-        local turn = order[index]
-        if turn.seen < turn.size or turn.has_more then back[#back + 1] = turn.tenant end
-      end
-      local gone = math.min(at - 1, #turns)
-      if gone > 0 then redis.call('LTRIM', ring, gone, -1) end
-      call_in_chunks('RPUSH', ring, back)
-      if gone == #turns and #back == 0 and redis.call('EXISTS', ring) == 0 then redis.call('ZREM', keys.levels, priority) end
-      if keys.is_used.credits then call_in_chunks('HDEL', keys.credits, spent) end
-      call_in_chunks('HSET', keys.credits, kept)
-      if #kept > 0 then keys.is_used.credits = true end
     end,
   }
 end
@@ -201,8 +129,8 @@ function jobs.stray_source(keys, types, is_paused, ageing_ms, now)
           weight = weight,
           turn = turn,
           look = function() return {entry} end,
-          settle = function(seen)
-            if seen > 0 then redis.call('ZREM', key, member) end
+          settle = function(_, _, rest)
+            if #rest == 0 then redis.call('ZREM', key, member) end
             if redis.call('EXISTS', key) == 0 then redis.call('SREM', keys.strays, type) end
           end,
         }
@@ -212,24 +140,14 @@ function jobs.stray_source(keys, types, is_paused, ageing_ms, now)
   return best
 end
 
--- seldom
-function jobs.first_turn(keys, priority, tenant)
-  local facts = jobs.facts_of_entry(keys, redis.call('LINDEX', keys['line:'] .. priority .. ':' .. tenant, 0))
-  return facts and facts.turn or 0
-end
-
 -- The next source, or nil if nothing can be handed to this worker, and how many entries it may give at once.
 function jobs.next_source(keys, types, is_paused, has_strays, ageing_ms, now)
   local priority, weight = jobs.most_urgent(keys, ageing_ms, now)
-  local ring = priority and keys['ring:'] .. priority
-  local tenants = ring and redis.call('LRANGE', ring, 0, 1) or {}
+  local line = priority and jobs.line_source(keys, priority)
   local stray = has_strays and jobs.stray_source(keys, types, is_paused, ageing_ms, now)
-  if stray and (not ring or stray.weight < weight or
-      (stray.weight == weight and stray.turn < jobs.first_turn(keys, priority, tenants[1]))) then
+  if stray and (not line or stray.weight < weight or (stray.weight == weight and stray.turn < line.first_turn())) then
     return stray, 1
   end
-  local line = tenants[2] and jobs.ring_source(keys, priority, ring) or
-    ring and jobs.line_source(keys, priority, ring, tenants[1])
   -- With ageing, every job handed out may change which level is next; a stray may have its turn after any.
   return line, (ageing_ms or stray) and 1 or jobs.NO_LIMIT
 end
@@ -239,7 +157,6 @@ end
 function jobs.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
   local worker = claim.worker
   local taken, bytes, examined, is_over = {}, 0, 0, false
-  local pace = jobs.JOBS_AT_ONCE -- how many to look at together, as long as nothing has to be put aside
   local types = claim.types
   local has_paused, has_limits, has_strays = keys.is_used.paused_types, keys.is_used.limits, keys.is_used.strays
   local paused, suited, strayed = {}, {}, {}
@@ -287,7 +204,7 @@ function jobs.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
   local function look()
     local source, at_once = jobs.next_source(keys, types, is_paused, has_strays, ageing_ms, now)
     if not source then return {} end
-    local entries = source.look(math.min(at_once, wanted - #taken, pace))
+    local entries = source.look(math.min(at_once, wanted - #taken))
     local ids, turns, all = {}, {}, {}
     for index = 1, #entries do ids[index], turns[index] = jobs.open_entry(entries[index]) end
     local texts, records = get_fields(keys.facts, ids), get_fields(keys.jobs, ids)
@@ -318,20 +235,15 @@ function jobs.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
     if not source then return taken, false, strayed end
     if not claim.is_begun then redis.call('DEL', claim.memory) end
     claim.is_begun = true
-    local seen, uncounted = #entries, nil
-    for index = 1, #entries do
-      local facts, before = all[index], #taken
-      if facts and (is_over or bytes >= jobs.JOB_BYTES or not examine(ids[index], facts, records[index])) then
-        seen = index - 1 -- it stays where it is, and so does what is behind it
-        break
-      elseif source.takes_turns and #taken == before then
-        seen, uncounted = index, index -- the tenant has another go, so what is behind it comes later
-        break
+    local before, rest = #taken, {}
+    for index, facts in ipairs(all) do
+      local is_left = is_over or bytes >= jobs.JOB_BYTES
+      if facts and (is_left or not examine(ids[index], facts, records[index])) then
+        table.insert(rest, 1, entries[index])
       end
     end
-    pace = uncounted and 1 or 2 * pace
     examined = examined + math.max(1, #entries)
-    source.settle(seen, uncounted)
+    source.settle(#entries, #taken - before, rest)
   end
   return taken, true, strayed
 end
