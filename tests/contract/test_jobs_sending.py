@@ -258,3 +258,17 @@ def test_an_idle_worker_hears_of_a_new_job_at_once(
     mail.add("email")
 
     assert ear.hear_the_rest() == [b""]
+
+
+def test_a_small_limit_of_one_payload_does_not_split_a_batch(
+    any_store: RedisServer | RedisCluster, namespace: str
+) -> None:
+    with penstock.connect(any_store.url, namespace=namespace, max_payload=100) as ps:
+        mail = ps.jobs("mail")
+        mail.configure(max_length=150)
+
+        with pytest.raises(QueueFull) as refused:
+            mail.add_many("email", ["x" * 50] * 200)
+
+        assert refused.value.accepted == 0  # type: ignore[attr-defined]
+        assert mail.counts()["ready"] == 0

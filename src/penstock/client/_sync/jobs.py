@@ -98,15 +98,13 @@ class Jobs:
         batch: list[bytes] = []
         size = 0
         is_searched = options.search is not False
-        max_bytes = min(_BATCH_BYTES, self._max_payload)
         try:
             for item in items:
                 data = pack_data("the data of the job", item)
                 size += len(data)
-                if size > max_bytes or len(batch) == _BATCH_JOBS:
-                    check_payload("data of a job", data, self._max_payload)
-                    if batch:
-                        sent += self._send_batch(options, heads, batch)
+                check_payload("data of a job", data, self._max_payload)
+                if batch and (size > _BATCH_BYTES or len(batch) == _BATCH_JOBS):
+                    sent += self._send_batch(options, heads, batch)
                     heads, batch, size = [], [], len(data)
                 batch.append(data)
                 if is_searched:
