@@ -272,22 +272,19 @@ class Feed:
         found = await self._request()
         while found is not None:
             claim, limit = found
-            following: asyncio.Task[tuple[Claim, int] | None] | None = None
-            self._coming = claim.size
-            if claim.size == limit and len(self._outcomes) >= _WORTH_SENDING:
-                following = asyncio.create_task(self._request())
-                known = len(self._cancelled)
-                await asyncio.sleep(0)  # so that it is on its way
-            try:
-                self._coming = 0
+            if claim.size < limit or len(self._outcomes) < _WORTH_SENDING:
                 await self._begin(claim, limit)
-                found = None
-                if following is not None:
-                    del self._cancelled[:known]
-                    found = await following
+                break
+            self._coming = claim.size
+            following = asyncio.create_task(self._request())
+            try:
+                await asyncio.sleep(0)  # so that it is on its way
+                self._coming, known = 0, len(self._cancelled)
+                await self._begin(claim, limit)
+                del self._cancelled[:known]
+                found = await following
             finally:
-                if following is not None:
-                    following.cancel()
+                following.cancel()
         self._crew.room_made(self)
         if not self.lease.is_valid and not self.is_closed:
             # Claiming goes on as soon as the heartbeat has got through again.
