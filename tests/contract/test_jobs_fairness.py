@@ -162,3 +162,18 @@ def _age_ms(mail: penstock.Jobs, job: penstock.Job[object]) -> float:
     """How long a job has waited, on the clock of the store."""
     seconds, microseconds = mail._store.call(mail._keys.meta, "TIME")
     return int(seconds) * 1000 + int(microseconds) / 1000 - job.info().due_at * 1000
+
+
+def test_what_is_left_of_a_turn_goes_with_the_line(
+    ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    mail.share("a", 3)
+    send(mail, a=2, b=1)
+    assert hand.take_named(1) == ["a0"]
+    mail.cancel("ready", tenant="b")
+
+    assert hand.take_named(5) == ["a1"]
+    assert hand.take_named(1) == []
+
+    key = f"{hand.keys.tag}:credits"
+    assert ps.store.call(key, "HGETALL", key) == []

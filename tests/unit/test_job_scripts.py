@@ -257,6 +257,9 @@ def test_a_guard_gives_each_key_its_type(script: Script) -> None:
     for kind, names in re.findall(r"\b(hash|zset|set|list|stream) = \{([^}]+)\}", script.text()):
         for name in re.findall(r"'(\w+)'", names):
             assert types[name] == kind, name
+    for name, command in re.findall(r"\b(\w+) = '(HLEN|ZCARD|SCARD)'", script.text()):
+        if name not in ("hash", "zset", "set"):
+            assert types[name] == {"HLEN": "hash", "ZCARD": "zset", "SCARD": "set"}[command], name
 
 
 def code_of(text: str) -> str:

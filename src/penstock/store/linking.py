@@ -74,14 +74,8 @@ def _reached(
 
 def _table(shared: list[_Definition]) -> str:
     """As one constructor, which makes the table as large as it has to be."""
-    entries = (
-        re.sub(r"^(?:function jobs\.(\w+)|jobs\.(\w+) =)", r"\1\2 =\g<0>", one.text)
-        .replace("=function jobs." + one.names[0], "= function", 1)
-        .replace("=jobs." + one.names[0] + " =", "=", 1)
-        .removesuffix("\n")
-        + ",\n"
-        for one in shared
-    )
+    functions = (re.sub(r"^function jobs\.(\w+)", r"\1 = function", one.text) for one in shared)
+    entries = (text.removeprefix("jobs.").removesuffix("\n") + ",\n" for text in functions)
     # In two steps, as the functions refer to the table.
     return f"local jobs\njobs = {{\n{''.join(entries)}}}\n"
 

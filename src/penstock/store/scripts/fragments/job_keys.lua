@@ -37,16 +37,14 @@ function jobs.guard(keys, kinds)
 end
 
 -- The same for keys that hardly any queue has: one question is enough if there are none.
--- seldom
-function jobs.guard_each_rare(keys)
-  return jobs.guard(keys, {hash = {'limits', 'buckets', 'busy', 'shares', 'credits', 'suspects', 'progress', 'unique_jobs'},
-    zset = {'due', 'buried', 'windows', 'unparks', 'slots', 'alarms'}, set = {'paused_types', 'strays'}})
-end
+jobs.RARE = {limits = 'HLEN', buckets = 'HLEN', busy = 'HLEN', shares = 'HLEN', credits = 'HLEN', suspects = 'HLEN',
+  progress = 'HLEN', unique_jobs = 'HLEN', due = 'ZCARD', buried = 'ZCARD', windows = 'ZCARD', unparks = 'ZCARD',
+  slots = 'ZCARD', alarms = 'ZCARD', paused_types = 'SCARD', strays = 'SCARD'}
 
 function jobs.guard_rare(keys)
-  local base = keys.base
-  return redis.call('EXISTS', base .. 'limits', base .. 'buckets', base .. 'busy', base .. 'shares', base .. 'credits',
-    base .. 'suspects', base .. 'progress', base .. 'unique_jobs', base .. 'due', base .. 'buried', base .. 'windows',
-    base .. 'unparks', base .. 'slots', base .. 'alarms', base .. 'paused_types', base .. 'strays') > 0 and
-    jobs.guard_each_rare(keys) or {}
+  local names, is_used = {}, {}
+  for kind in pairs(jobs.RARE) do names[#names + 1] = keys.base .. kind end
+  if redis.call('EXISTS', unpack(names)) == 0 then return is_used end
+  for kind, command in pairs(jobs.RARE) do is_used[kind] = redis.call(command, keys[kind]) > 0 end
+  return is_used
 end
