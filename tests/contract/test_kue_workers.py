@@ -195,11 +195,18 @@ def test_36_after_a_pause_the_remaining_jobs_run(
 
 
 @pytest.fixture
-def stubborn() -> penstock.JobFunction[[], None]:
+def has_begun() -> threading.Event:
+    """Set when the stubborn job really runs: "running" also says one that a worker holds ahead."""
+    return threading.Event()
+
+
+@pytest.fixture
+def stubborn(has_begun: threading.Event) -> penstock.JobFunction[[], None]:
     """Ends only when it is told that its result is of no use any more."""
 
     @penstock.job(queue="mail", type="stubborn")
     def run() -> None:
+        has_begun.set()
         wait_for(lambda: penstock.current().cancelled, timeout_s=60)
 
     return run
@@ -209,10 +216,11 @@ def test_37_a_job_that_outlasts_the_stop_and_must_not_run_twice_is_dead(
     ps: penstock.Penstock,
     serve: Callable[..., WorkerThread],
     stubborn: penstock.JobFunction[[], None],
+    has_begun: threading.Event,
 ) -> None:
     worker = serve(stubborn, grace_s=0.05)
     job = stubborn.options(at_most_once=True, attempts=5).on(ps).send()
-    wait_for(lambda: job.state == "running")
+    assert has_begun.wait(20)
 
     worker.stop()
     worker.join()
@@ -224,10 +232,11 @@ def test_38_a_job_that_outlasts_the_stop_waits_again_at_no_cost(
     ps: penstock.Penstock,
     serve: Callable[..., WorkerThread],
     stubborn: penstock.JobFunction[[], None],
+    has_begun: threading.Event,
 ) -> None:
     worker = serve(stubborn, grace_s=0.05)
     job = stubborn.on(ps).send()
-    wait_for(lambda: job.state == "running")
+    assert has_begun.wait(20)
 
     worker.stop()
     worker.join()
