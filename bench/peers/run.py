@@ -78,6 +78,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", help=f"systems or peers, by comma; also raw. Of: raw, {names}")
     parser.add_argument("--rounds", type=int, default=3, help="figures are medians over these")
     parser.add_argument("--jobs", type=int, help="jobs of every step, instead of each one's own")
+    parser.add_argument("--call", type=int, default=1000, help="jobs that one bulk call sends")
     parser.add_argument("--samples", type=int, default=300, help="samples a round, one by one")
     parser.add_argument("--minutes", type=float, default=22, help="no turn begins after these")
     parser.add_argument("--no-aof", action="store_true", help="Redis in memory alone")
@@ -222,6 +223,7 @@ def _machine(binary: str, options: argparse.Namespace) -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "rounds": options.rounds,
         "payload bytes": PAYLOAD_BYTES,
+        "jobs a bulk call": options.call,
         "samples a round": options.samples,
         "measured at": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
     }

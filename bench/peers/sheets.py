@@ -137,7 +137,7 @@ JOBS = Sheet(
     ),
     panels=(
         Panel("drain_per_s", "drain, one worker, jobs per second", RAW_RUN, "per_s"),
-        Panel("bulk_per_s", "bulk send, 100 a call, jobs per second", RAW_SEND, "per_s"),
+        Panel("bulk_per_s", "bulk send, jobs per second", RAW_SEND, "per_s"),
         Panel("drain_worker_us", "worker CPU per job, us", RAW_RUN, "client_us"),
         Panel("drain_redis_us", "Redis CPU per job, us", RAW_RUN, "redis_us"),
         Panel("roundtrip_p50_ms", "start to result p50, ms", RAW_ROUND_TRIP, "p50_ms"),

@@ -41,6 +41,7 @@ class Turn:
         self._system = system
         self._environment = environment
         self._samples: int = options.samples
+        self._call: int = options.call
         self._is_first = is_first
         fixed = options.jobs
         self._jobs = Jobs(fixed, fixed, fixed) if fixed else system.jobs
@@ -93,6 +94,7 @@ class Turn:
             "BENCH_PORT": str(server.port),
             "BENCH_RECORDS": str(self._records(server)),
             "BENCH_SETTING": self._system.setting,
+            "BENCH_CALL": str(self._call),
             "BENCH_PEER_DIR": str(self._environment.folder),
             "PYTHONPATH": os.pathsep.join([str(harness.ADAPTERS), *source]),
             "PYTHONDONTWRITEBYTECODE": "1",

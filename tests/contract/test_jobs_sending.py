@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import penstock
-from penstock.errors import JobConflict, PayloadTooLarge, QueueFull, WrongKind
+from penstock.errors import JobConflict, PayloadTooLarge, QueueFull, Unserialisable, WrongKind
 from tests.contract.job_workers import Hand, written
 
 if TYPE_CHECKING:
@@ -272,3 +272,14 @@ def test_a_small_limit_of_one_payload_does_not_split_a_batch(
 
         assert refused.value.accepted == 0  # type: ignore[attr-defined]
         assert mail.counts()["ready"] == 0
+
+
+def test_what_is_wrong_in_a_later_batch_leaves_those_before_it(mail: penstock.Jobs) -> None:
+    items: list[object] = [1] * 600
+    items[520] = float("nan")
+
+    with pytest.raises(Unserialisable) as refused:
+        mail.add_many("email", items)
+
+    assert refused.value.accepted == 500  # type: ignore[attr-defined]
+    assert mail.counts()["ready"] == 500

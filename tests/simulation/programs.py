@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from penstock.client._async.session import AsyncWorkerSession
     from penstock.client.settings import Settings
     from penstock.client.template import TaskTemplate
+    from penstock.client.wire import Meanwhile
     from penstock.store.command import Command, Operation
     from tests.simulation.engine import Engine
 
@@ -49,7 +50,9 @@ class Sleep:
 class SimulatedStore(AsyncStore):
     """The real store, lanes and all; only the sending and sending again is the scheduler's."""
 
-    async def _send(self, command: Command[Any], retry_for_s: float | None) -> list[Any]:
+    async def _send(
+        self, command: Command[Any], retry_for_s: float | None, meanwhile: Meanwhile = None
+    ) -> list[Any]:
         return await Ask(command)
 
     async def run_template(

@@ -95,7 +95,7 @@ def test_a_numbered_request_is_given_up_before_its_number_is_forgotten(
     store = Store(ADDRESS, retry_for_s=None, dialect=STANDALONE)
     tries: list[float] = []
 
-    def fail(key: str, packed: bytes) -> None:
+    def fail(key: str, packed: bytes, meanwhile: object = None) -> None:
         tries.append(clock.now_s - 1000.0)
         clock.now_s += 100.0
         raise ConnectionLost("lost")

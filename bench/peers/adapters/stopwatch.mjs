@@ -6,6 +6,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 
 const BATCH_JOBS = 100;
+const JOBS_A_CALL = Number(process.env.BENCH_CALL ?? 1000);
 const WARM_UP_JOBS = 100;
 const PAYLOAD_BYTES = 100;
 const RECORD_BYTES = 40;
@@ -62,10 +63,11 @@ async function runBulk(jobs, send, sendMany) {
     const batch = Array.from({ length: size }, payload);
     return sendMany ? sendMany(batch) : Promise.all(batch.map(send));
   };
+  const most = sendMany ? JOBS_A_CALL : BATCH_JOBS;
   await sendBatch(WARM_UP_JOBS);
   await measured(jobs, sendMany ? 'call' : 'in_flight', async () => {
-    for (let start = 0; start < jobs; start += BATCH_JOBS) {
-      await sendBatch(Math.min(BATCH_JOBS, jobs - start));
+    for (let start = 0; start < jobs; start += most) {
+      await sendBatch(Math.min(most, jobs - start));
     }
   });
 }

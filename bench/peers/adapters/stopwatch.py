@@ -19,6 +19,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from pathlib import Path
 from typing import Literal
 
+# In flight at once, where a library has no bulk call; and what goes in one trip at the raw limit.
 BATCH_JOBS = 100
 WARM_UP_JOBS = 100
 PAYLOAD_BYTES = 100
@@ -30,6 +31,11 @@ RESULT = {"ok": True}
 
 # call: one request of the library's own; in_flight: many single enqueues at once; none: a loop.
 Bulk = Literal["call", "in_flight", "none"]
+
+
+def jobs_a_call() -> int:
+    """How many jobs one bulk call sends."""
+    return int(os.environ.get("BENCH_CALL", "1000"))
 
 
 def port() -> int:
@@ -104,7 +110,7 @@ def main(
     elif verb == "enqueue-bulk" and send_many is not None:
         send_many([payload() for _ in range(WARM_UP_JOBS)])
         with measured(jobs, bulk="call"):
-            for size in batches(jobs):
+            for size in batches(jobs, jobs_a_call()):
                 send_many([payload() for _ in range(size)])
     else:
         for _ in range(WARM_UP_JOBS):
@@ -168,7 +174,7 @@ async def _produce(verb: str, jobs: int, send: Send, send_many: SendMany | None)
 
         await send_batch(WARM_UP_JOBS)
         with measured(jobs, bulk=bulk):
-            for size in batches(jobs):
+            for size in batches(jobs, jobs_a_call() if send_many else BATCH_JOBS):
                 await send_batch(size)
     else:
         for _ in range(WARM_UP_JOBS):
@@ -182,10 +188,10 @@ def _arguments() -> tuple[str, int]:
     return sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 0
 
 
-def batches(jobs: int) -> Iterator[int]:
+def batches(jobs: int, most: int) -> Iterator[int]:
     """Sizes of the batches that make up `jobs`."""
-    for start in range(0, jobs, BATCH_JOBS):
-        yield min(BATCH_JOBS, jobs - start)
+    for start in range(0, jobs, most):
+        yield min(most, jobs - start)
 
 
 @contextmanager

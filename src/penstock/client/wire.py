@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from penstock.client.address import Address
     from penstock.store.command import Argument
 
+    Meanwhile = Callable[[], None] | None
+    """what to do while a request is under way"""
+
 ReplyError = hiredis.ReplyError
 SLOTS = 16384
 

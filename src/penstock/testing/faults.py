@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.client._async.job import AsyncJob
     from penstock.client._sync.job import Job
     from penstock.client.address import Address
+    from penstock.client.wire import Meanwhile
     from penstock.model.jobs import HandedOut, JobInfo
 
     Victim = str | Job[Any] | AsyncJob[Any] | JobInfo | JobFunction[..., Any]
@@ -68,8 +69,8 @@ class LossyRouter(Router):
         super().__init__(address, timeout_s)
         self._faults = faults
 
-    def exchange(self, key: str, packed: bytes) -> Any:
-        reply = super().exchange(key, packed)
+    def exchange(self, key: str, packed: bytes, meanwhile: Meanwhile = None) -> Any:
+        reply = super().exchange(key, packed, meanwhile)
         if not isinstance(reply, ReplyError) and self._faults.must_lose(packed):
             raise ConnectionLost("the reply was lost, as the test wants it")
         return reply

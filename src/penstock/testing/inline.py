@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from penstock.client._sync.store import Store
     from penstock.client.template import TaskTemplate
+    from penstock.client.wire import Meanwhile
     from penstock.store.command import Command, Operation
 
 R = TypeVar("R")
@@ -31,8 +32,10 @@ class InlineStore(AsyncStore):
     async def run(self, command: Command[R]) -> R:
         return self._inner.run(command)
 
-    async def run_once(self, build: Callable[[Operation], Command[R]]) -> R:
-        return self._inner.run_once(build)
+    async def run_once(
+        self, build: Callable[[Operation], Command[R]], meanwhile: Meanwhile = None
+    ) -> R:
+        return self._inner.run_once(build, meanwhile)
 
     def template(self, build: Callable[[Operation, bytes], Command[Any]]) -> TaskTemplate:
         return self._inner.template(build)

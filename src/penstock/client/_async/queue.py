@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from penstock.client._async.deletion import delete_jobs
 from penstock.client._async.subscription import AsyncSubscription
+from penstock.client.batches import Batches
 from penstock.codec.events import decode_event
 from penstock.errors import InvalidArgument, QueueNotFound
 from penstock.model.events import EVENT_KINDS, Event, EventKind
@@ -25,10 +26,11 @@ from penstock.store.command import QueueAbsent, QueueTaken
 from penstock.store.commands import processes, queues, tasks
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 
     from penstock.client._async.store import AsyncStore
     from penstock.client.template import TaskTemplate
+    from penstock.client.wire import Meanwhile
     from penstock.store.command import Command, Operation
     from penstock.store.keys import NamespaceKeys
 
@@ -37,7 +39,6 @@ R = TypeVar("R")
 _MAX_KEY_BYTES = 1024
 # Larger ones gain nothing, and cost Redis 6.2 several times more per task.
 _BATCH_TASKS = 1000
-_BATCH_BYTES = 1024 * 1024
 
 
 class AsyncQueue:
@@ -73,28 +74,20 @@ class AsyncQueue:
     async def enqueue_many(self, items: Iterable[bytes]) -> int:
         """Add tasks in their order; returns how many.
 
-        They go in batches of up to 1,000 tasks and about 1 MiB. Each batch is added whole or not at
-        all; if one is refused, the ones before it stay, and the error says how many tasks those
-        were (`error.accepted`).
+        They go in batches of up to 1,000 tasks and about 1 MiB; `items` is read one batch ahead.
+        Each batch is added whole or not at all; if one is refused, the ones before it stay, and
+        the error says how many tasks those were (`error.accepted`).
         """
         accepted = 0
-        batch: list[bytes] = []
-        size = 0
+        batches = Batches(items, self._check, _BATCH_TASKS)
         try:
-            for task in items:
-                self._check(task)
-                if batch and (len(batch) == _BATCH_TASKS or size + len(task) > _BATCH_BYTES):
-                    await self._enqueue(batch)
-                    accepted += len(batch)
-                    batch, size = [], 0
-                batch.append(task)
-                size += len(task)
-            if batch:
-                await self._enqueue(batch)
+            while batch := batches.take()[1]:
+                await self._enqueue(batch, batches.prepare)
+                accepted += len(batch)
         except Exception as error:
             error.accepted = accepted  # type: ignore[attr-defined]
             raise
-        return accepted + len(batch)
+        return accepted
 
     async def enqueue_unique(self, task: bytes, key: str | None = None) -> Enqueued:
         """Add a task unless one with the same key is waiting or running; the key is the task itself
@@ -239,10 +232,11 @@ class AsyncQueue:
     def _enqueue_command(self, operation: Operation, task: bytes) -> Command[int]:
         return tasks.enqueue_tasks(self._keys, operation, (task,))
 
-    async def _enqueue(self, batch: list[bytes] | tuple[bytes, ...]) -> None:
+    async def _enqueue(self, batch: Sequence[bytes], meanwhile: Meanwhile = None) -> None:
         await self._in_queue(
             lambda incarnation: self._store.run_once(
-                lambda operation: tasks.enqueue_tasks(self._keys, operation, batch, incarnation)
+                lambda operation: tasks.enqueue_tasks(self._keys, operation, batch, incarnation),
+                meanwhile,
             )
         )
 
@@ -268,8 +262,9 @@ class AsyncQueue:
             await self._store.run(step)
             incarnation = wanted
 
-    def _check(self, task: bytes) -> None:
+    def _check(self, task: bytes) -> bytes:
         check_payload("task", task, self._max_payload)
+        return task
 
 
 def _unique_key(task: bytes, key: str | None) -> bytes:

@@ -22,6 +22,8 @@ from penstock.errors import StoreError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from penstock.client.wire import Meanwhile
+
 _MAX_REDIRECTIONS = 5
 
 
@@ -35,9 +37,9 @@ class AsyncRouter:
         self._channels: dict[Endpoint, AsyncChannel] = {}
         self._first = self._channel(address.endpoints[0])
 
-    async def exchange(self, key: str, packed: bytes) -> Any:
-        """Send one command to where `key` lives."""
-        return await self._first.exchange(packed)
+    async def exchange(self, key: str, packed: bytes, meanwhile: Meanwhile = None) -> Any:
+        """Send one command to where `key` lives; `meanwhile` is called while it is under way."""
+        return await self._first.exchange(packed, meanwhile=meanwhile)
 
     async def channel_for(self, key: str) -> AsyncChannel:
         return self._first
@@ -67,9 +69,9 @@ class AsyncSentinelRouter(AsyncRouter):
 
     _master: Endpoint | None = None
 
-    async def exchange(self, key: str, packed: bytes) -> Any:
+    async def exchange(self, key: str, packed: bytes, meanwhile: Meanwhile = None) -> Any:
         channel = await self.channel_for(key)
-        return await channel.exchange(packed)
+        return await channel.exchange(packed, meanwhile=meanwhile)
 
     async def channel_for(self, key: str) -> AsyncChannel:
         # A copy, because other threads forget the master at any time.
@@ -110,9 +112,9 @@ class AsyncClusterRouter(AsyncRouter):
         super().__init__(address, timeout_s)
         self._owners: dict[int, Endpoint] = {}
 
-    async def exchange(self, key: str, packed: bytes) -> Any:
+    async def exchange(self, key: str, packed: bytes, meanwhile: Meanwhile = None) -> Any:
         channel = await self.channel_for(key)
-        reply = await channel.exchange(packed)
+        reply = await channel.exchange(packed, meanwhile=meanwhile)
         for _ in range(_MAX_REDIRECTIONS):
             redirect = redirection(reply) if isinstance(reply, ReplyError) else None
             if redirect is None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from penstock.client.address import Address, Endpoint
+    from penstock.client.wire import Meanwhile
 
 T = TypeVar("T")
 
@@ -37,15 +38,18 @@ class AsyncChannel:
         self._connecting: asyncio.Lock | None = None
         self._pid = os.getpid()
 
-    async def exchange(self, packed: bytes, replies: int = 1) -> Any:
-        """Send packed commands and return the last of their replies.
+    async def exchange(self, packed: bytes, replies: int = 1, meanwhile: Meanwhile = None) -> Any:
+        """Send packed commands, call `meanwhile`, and return the last of their replies.
 
         Raises ConnectionLost if not all came.
         """
         link = self._link
         if link is None or link.is_closed or self._pid != os.getpid():
             link = await self._connected()
-        return await link.exchange(packed, replies)
+        reply = link.exchange(packed, replies)
+        if meanwhile is not None:
+            meanwhile()
+        return await reply
 
     async def _connected(self) -> _Link:
         if self._connecting is None or self._pid != os.getpid():

@@ -13,6 +13,7 @@ from penstock.client._sync.deletion import delete_jobs
 from penstock.client._sync.job import Job
 from penstock.client._sync.subscription import Subscription
 from penstock.client._sync.transport import pause
+from penstock.client.batches import Batches
 from penstock.client.job_ids import new_ids
 from penstock.codec.ids import id_number
 from penstock.codec.records import open_event, pack_head
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
 
     from penstock.client._sync.client import Penstock
+    from penstock.client.wire import Meanwhile
     from penstock.model.job_filters import FilterSettings
     from penstock.model.job_rules import JobRules
     from penstock.model.jobs import EndedAttempt, JobEventKind, JobInfo, JobState
@@ -59,7 +61,6 @@ if TYPE_CHECKING:
     OnProgress = Callable[[int], None]
 
 _BATCH_JOBS = 250
-_BATCH_BYTES = 1024 * 1024
 _CHUNK = 250
 _ROOM_S = 0.5
 
@@ -85,33 +86,19 @@ class Jobs:
     def add_many(
         self, type: str, items: Iterable[object], **options: Unpack[JobSettings]
     ) -> list[Job[Any]]:
-        """Send many jobs with the same options, in batches of up to 250; each batch is added
-        whole or not at all. If one is refused, the ones before it stay (`error.accepted` says how
-        many).
+        """Send many jobs with the same options, in batches of up to 250; `items` is read one batch
+        ahead. Each batch is added whole or not at all. If one is refused, the ones before it stay
+        (`error.accepted` says how many).
         """
         return self.send(make_options(type, options), items)
 
     def send(self, options: JobOptions, items: Iterable[object]) -> list[Job[Any]]:
         """Send jobs with options that were checked before."""
         sent: list[Job[Any]] = []
-        heads: list[bytes] = []
-        batch: list[bytes] = []
-        size = 0
-        is_searched = options.search is not False
+        batches = Batches(items, self._pack, _BATCH_JOBS)
         try:
-            for item in items:
-                data = pack_data("the data of the job", item)
-                size += len(data)
-                check_payload("data of a job", data, self._max_payload)
-                if batch and (size > _BATCH_BYTES or len(batch) == _BATCH_JOBS):
-                    sent += self._send_batch(options, heads, batch)
-                    heads, batch, size = [], [], len(data)
-                batch.append(data)
-                if is_searched:
-                    words = words_of(item, options.search, MAX_WORDS)
-                    heads.append(pack_head(options, words))
-            if batch:
-                sent += self._send_batch(options, heads, batch)
+            while (batch := batches.take())[1]:
+                sent += self._send_batch(options, *batch, batches.prepare)
         except Exception as error:
             error.accepted = len(sent)  # type: ignore[attr-defined]
             raise
@@ -352,8 +339,18 @@ class Jobs:
         finally:
             subscription.close()
 
+    def _pack(self, item: object) -> bytes:
+        data = pack_data("the data of the job", item)
+        if len(data) > self._max_payload:
+            check_payload("data of a job", data, self._max_payload)
+        return data
+
     def _send_batch(
-        self, options: JobOptions, heads: Sequence[bytes], batch: Sequence[bytes]
+        self,
+        options: JobOptions,
+        items: Sequence[object],
+        batch: Sequence[bytes],
+        meanwhile: Meanwhile,
     ) -> list[Job[Any]]:
         is_given = options.id != ""
         if is_given and len(batch) > 1:
@@ -361,9 +358,9 @@ class Jobs:
         deadline = time.monotonic() + options.wait_s
         while True:
             numbers = [id_number(options.id)] if is_given else list(new_ids(len(batch)))
-            groups = _groups(options, numbers, heads, batch)
+            groups = _groups(options, numbers, items, batch)
             try:
-                existing = self._send(groups, is_given)
+                existing = self._send(groups, is_given, meanwhile)
                 break
             except IdTaken:
                 continue
@@ -380,12 +377,15 @@ class Jobs:
             for index, number in enumerate(numbers)
         ]
 
-    def _send(self, groups: Sequence[Group], is_given: bool) -> dict[int, int]:
+    def _send(
+        self, groups: Sequence[Group], is_given: bool, meanwhile: Meanwhile
+    ) -> dict[int, int]:
         return self._client.queue(self.name)._in_queue(
             lambda incarnation: self._store.run_once(
                 lambda operation: jobs.send_jobs(
                     self._keys, operation, groups, incarnation, is_given
-                )
+                ),
+                meanwhile,
             )
         )
 
@@ -474,12 +474,13 @@ def split_words_of(info: JobInfo) -> set[str]:
 
 
 def _groups(
-    options: JobOptions, numbers: Sequence[int], heads: Sequence[bytes], batch: Sequence[bytes]
+    options: JobOptions, numbers: Sequence[int], items: Sequence[object], batch: Sequence[bytes]
 ) -> list[Group]:
     """By head, if they have different ones."""
     by_head: dict[bytes, list[tuple[int, bytes]]] = {}
-    if heads:
-        for number, head, data in zip(numbers, heads, batch, strict=True):
+    if options.search is not False:
+        for number, item, data in zip(numbers, items, batch, strict=True):
+            head = pack_head(options, words_of(item, options.search, MAX_WORDS))
             by_head.setdefault(head, []).append((number, data))
     else:
         by_head[pack_head(options)] = list(zip(numbers, batch, strict=True))

@@ -24,6 +24,8 @@ from penstock.errors import StoreError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from penstock.client.wire import Meanwhile
+
 _MAX_REDIRECTIONS = 5
 
 
@@ -37,9 +39,9 @@ class Router:
         self._channels: dict[Endpoint, Channel] = {}
         self._first = self._channel(address.endpoints[0])
 
-    def exchange(self, key: str, packed: bytes) -> Any:
-        """Send one command to where `key` lives."""
-        return self._first.exchange(packed)
+    def exchange(self, key: str, packed: bytes, meanwhile: Meanwhile = None) -> Any:
+        """Send one command to where `key` lives; `meanwhile` is called while it is under way."""
+        return self._first.exchange(packed, meanwhile=meanwhile)
 
     def channel_for(self, key: str) -> Channel:
         return self._first
@@ -69,9 +71,9 @@ class SentinelRouter(Router):
 
     _master: Endpoint | None = None
 
-    def exchange(self, key: str, packed: bytes) -> Any:
+    def exchange(self, key: str, packed: bytes, meanwhile: Meanwhile = None) -> Any:
         channel = self.channel_for(key)
-        return channel.exchange(packed)
+        return channel.exchange(packed, meanwhile=meanwhile)
 
     def channel_for(self, key: str) -> Channel:
         # A copy, because other threads forget the master at any time.
@@ -112,9 +114,9 @@ class ClusterRouter(Router):
         super().__init__(address, timeout_s)
         self._owners: dict[int, Endpoint] = {}
 
-    def exchange(self, key: str, packed: bytes) -> Any:
+    def exchange(self, key: str, packed: bytes, meanwhile: Meanwhile = None) -> Any:
         channel = self.channel_for(key)
-        reply = channel.exchange(packed)
+        reply = channel.exchange(packed, meanwhile=meanwhile)
         for _ in range(_MAX_REDIRECTIONS):
             redirect = redirection(reply) if isinstance(reply, ReplyError) else None
             if redirect is None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.client.address import Address
+    from penstock.client.wire import Meanwhile
 
 R = TypeVar("R")
 
@@ -82,13 +83,17 @@ class Store:
         """Run a command that may be repeated as it is."""
         return command.decode(self._send(command, self.retry_for_s))
 
-    def run_once(self, build: Callable[[Operation], Command[R]]) -> R:
+    def run_once(
+        self,
+        build: Callable[[Operation], Command[R]],
+        meanwhile: Meanwhile = None,
+    ) -> R:
         """Run a command that has one effect however often it is sent, because it carries a
-        number.
+        number. `meanwhile` is called while it is under way, if it gets so far.
         """
         lane = self._lanes.take()
         command = build(Operation(lane.name, lane.number))
-        reply = self._send(command, self._repeat_for_s)
+        reply = self._send(command, self._repeat_for_s, meanwhile)
         self._lanes.give_back(lane)
         return command.decode(reply)
 
@@ -129,12 +134,17 @@ class Store:
     def close(self) -> None:
         self.router.close()
 
-    def _send(self, command: Command[R], retry_for_s: float | None) -> list[Any]:
+    def _send(
+        self,
+        command: Command[R],
+        retry_for_s: float | None,
+        meanwhile: Meanwhile = None,
+    ) -> list[Any]:
         script, keys, args, _ = command
         digest = self._digests.get(script) or self._learn(script)
         packed = pack_parts(("EVALSHA", digest, len(keys), *keys, *args))
         try:
-            reply = self.router.exchange(keys[0], packed)
+            reply = self.router.exchange(keys[0], packed, meanwhile)
             if type(reply) is list:
                 return reply
         except ConnectionLost:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from penstock.client.address import Address, Endpoint
+    from penstock.client.wire import Meanwhile
 
 T = TypeVar("T")
 
@@ -39,8 +40,8 @@ class Channel:
         self._free: deque[_Connection] = deque()
         self._pid = os.getpid()
 
-    def exchange(self, packed: bytes, replies: int = 1) -> Any:
-        """Send packed commands and return the last of their replies.
+    def exchange(self, packed: bytes, replies: int = 1, meanwhile: Meanwhile = None) -> Any:
+        """Send packed commands, call `meanwhile`, and return the last of their replies.
 
         Raises ConnectionLost if not all came.
         """
@@ -57,6 +58,8 @@ class Channel:
             connection = self.connect()
         try:
             connection.socket.sendall(packed)
+            if meanwhile is not None:
+                meanwhile()
             reply = connection.receive()
             if replies > 1:
                 for _ in range(replies - 1):

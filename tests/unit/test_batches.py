@@ -1,0 +1,80 @@
+"""How much to send is cut into batches, and what is read ahead."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.client.batches import Batches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MIB = 1024 * 1024
+
+
+def sizes(items: Iterable[bytes], max_items: int) -> list[int]:
+    batches = Batches(items, bytes, max_items)
+    found = []
+    while batch := batches.take()[1]:
+        found.append(len(batch))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("items", "expected"),
+    [(0, []), (1, [1]), (3, [3]), (4, [3, 1]), (6, [3, 3]), (7, [3, 3, 1])],
+)
+def test_a_batch_has_so_many_items(items: int, expected: list[int]) -> None:
+    assert sizes([b"x"] * items, 3) == expected
+
+
+@pytest.mark.parametrize(
+    ("lengths", "expected"),
+    [
+        ([MIB, 1], [1, 1]),
+        ([MIB - 1, 1, 1], [2, 1]),
+        ([2 * MIB, 2 * MIB, 1, 1], [1, 1, 2]),
+        ([1, 2 * MIB, 1], [1, 1, 1]),
+    ],
+)
+def test_a_batch_has_so_many_bytes(lengths: list[int], expected: list[int]) -> None:
+    assert sizes([b"x" * length for length in lengths], 10) == expected
+
+
+def test_every_item_comes_once_and_in_order() -> None:
+    batches = Batches(range(100), lambda item: bytes(item * 1000), 7)
+    items: list[int] = []
+    while batch := batches.take()[0]:
+        batches.prepare()
+        items += batch
+
+    assert items == list(range(100))
+
+
+def test_one_batch_is_read_ahead_and_no_more() -> None:
+    numbers = count()
+    batches = Batches(numbers, lambda item: b"%d" % item, 10)
+
+    batches.take()
+    batches.prepare()
+    batches.prepare()
+
+    assert next(numbers) == 20
+
+
+def test_what_is_wrong_with_an_item_is_said_when_its_batch_is_wanted() -> None:
+    def pack(item: int) -> bytes:
+        if item == 15:
+            raise ValueError("fifteen")
+        return b"x"
+
+    batches = Batches(range(30), pack, 10)
+    assert len(batches.take()[1]) == 10
+
+    batches.prepare()
+
+    with pytest.raises(ValueError, match="fifteen"):
+        batches.take()
