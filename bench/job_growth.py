@@ -4,7 +4,9 @@
 
 A private Redis is filled, then one worker runs jobs whose handler sends as many new ones as it has
 run, by the hundred (by ten for tenants, who take turns). So the backlog stays as it is, and one
-process sends, starts and finishes. Each figure is the median over some windows of time.
+process sends, starts and finishes. All loads of a table are there at once, each on a Redis of its
+own, and have windows of time in turn while the others are paused, so that a slow minute of the
+machine falls on all of them; figures are medians over the windows.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import os
 import statistics
 import sys
 import time
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
@@ -29,6 +32,8 @@ from bench.peers.harness import StepFailed, Worker
 import penstock
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from bench.peers.harness import Server
 
 NAMESPACE = "bench"
@@ -39,6 +44,7 @@ BATCH_JOBS = 100
 TENANT_BATCH_JOBS = 10
 TENANT_BACKLOG = 20_000
 WARM_UP_S = 1.0
+SETTLE_S = 0.3
 FILL_TIMEOUT_S = 240.0
 
 
@@ -87,8 +93,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("role", nargs="?", choices=("measure", "fill", "worker"), default="measure")
     parser.add_argument("--backlogs", type=numbers, default=[1_000, 10_000, 100_000, 1_000_000])
     parser.add_argument("--tenants", type=numbers, default=[1, 10, 100, 1_000])
-    parser.add_argument("--windows", type=int, default=3, help="figures are medians over these")
-    parser.add_argument("--seconds", type=float, default=3.0, help="length of a window")
+    parser.add_argument("--windows", type=int, default=15, help="figures are medians over these")
+    parser.add_argument("--seconds", type=float, default=1.0, help="length of a window")
     parser.add_argument("--redis", help="redis-server to use; the newest on the PATH by default")
     parser.add_argument("--out", type=Path, help="write every value as JSON")
     return parser.parse_args()
@@ -105,11 +111,13 @@ def _measure_all(options: argparse.Namespace) -> None:
     }
     found: dict[str, dict[int, Cost]] = {}
     for sweep, loads in sweeps.items():
-        found[sweep] = {}
-        for number, load in loads.items():
-            with harness.redis_server(binary, is_aof=True) as server:
-                found[sweep][number] = _measure(server, load, options.windows, options.seconds)
-            print(f"{number:,} {sweep}: {found[sweep][number]}", file=sys.stderr)
+        with ExitStack() as stack:
+            workers: dict[int, Worker] = {}
+            for number, load in loads.items():
+                print(f"{number:,} {sweep}: filling", file=sys.stderr)
+                server = stack.enter_context(harness.redis_server(binary, is_aof=True))
+                workers[number] = stack.enter_context(_paused_worker(server, load))
+            found[sweep] = _measure(workers, options.windows, options.seconds)
         print("\n".join(_table(sweep, found[sweep])))
     if options.out:
         plain = {
@@ -119,7 +127,9 @@ def _measure_all(options: argparse.Namespace) -> None:
         options.out.write_text(json.dumps(plain, indent=2) + "\n")
 
 
-def _measure(server: Server, load: Load, windows: int, seconds: float) -> Cost:
+@contextmanager
+def _paused_worker(server: Server, load: Load) -> Iterator[Worker]:
+    """A worker that has run for a while, on a queue that is paused now."""
     records = server.folder / "records"
     records.write_bytes(b"")
     env = {
@@ -135,12 +145,35 @@ def _measure(server: Server, load: Load, windows: int, seconds: float) -> Cost:
         worker = Worker(process, server, records)
         worker.wait_for(1, harness.START_TIMEOUT_S)
         time.sleep(WARM_UP_S)
-        costs = [_window(worker, seconds) for _ in range(windows)]
-    return Cost(
-        statistics.median(cost.wall_us for cost in costs),
-        statistics.median(cost.client_us for cost in costs),
-        statistics.median(cost.redis_us for cost in costs),
-    )
+        with _queue_of(server) as queue:
+            queue.pause()
+        yield worker
+
+
+@contextmanager
+def _queue_of(server: Server) -> Iterator[penstock.Jobs]:
+    with penstock.connect(f"redis://127.0.0.1:{server.port}", namespace=NAMESPACE) as client:
+        yield client.jobs(QUEUE)
+
+
+def _measure(workers: dict[int, Worker], windows: int, seconds: float) -> dict[int, Cost]:
+    costs: dict[int, list[Cost]] = {number: [] for number in workers}
+    for _ in range(windows):
+        for number, worker in workers.items():
+            with _queue_of(worker.server) as queue:
+                queue.resume()
+                time.sleep(SETTLE_S)
+                costs[number].append(_window(worker, seconds))
+                queue.pause()
+            time.sleep(SETTLE_S)
+    return {
+        number: Cost(
+            statistics.median(cost.wall_us for cost in found),
+            statistics.median(cost.client_us for cost in found),
+            statistics.median(cost.redis_us for cost in found),
+        )
+        for number, found in costs.items()
+    }
 
 
 def _window(worker: Worker, seconds: float) -> Cost:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 NEVER = math.inf
 LONG_AGO = 10**15
 LOOK_AGAIN_MS = 1000
+ALMOST_A_ROUND = 0.999
 
 
 @dataclass
@@ -100,8 +101,8 @@ class Lines:
         self.jobs: dict[int, Job] = {}
         self.turns = 0
         self.lines: dict[tuple[int, str], list[Entry]] = {}
-        self.rings: dict[int, list[str]] = {}
-        self.credits: dict[tuple[int, str], int] = {}
+        self.rings: dict[int, dict[str, float]] = {}
+        """how many rounds each tenant has had"""
         self.shares: dict[str, int] = {}
         self.strays: dict[str, set[Entry]] = {}
         """by type: nobody who asked could take them"""
@@ -181,8 +182,12 @@ class Lines:
             if room and room.limit.rate and room.used:
                 self.buckets[key] = (float(f"{room.tokens - room.used:.9f}"), self.now)
 
-    def next_source(self, types: tuple[str, ...] | None, wanted: int) -> Source | None:
-        """What a worker that handles these types (None: all) is to be given next."""
+    def next_source(
+        self, types: tuple[str, ...] | None, wanted: int, turn_jobs: int
+    ) -> Source | None:
+        """What a worker that handles these types (None: all) is to be given next: so many of those
+        that it still wants, and so many of one tenant.
+        """
         levels = [(self._weight(self._first(level)), level) for level in self.rings]
         weight, level = min(levels, default=(NEVER, None))
         stray = self._first_stray(types)
@@ -193,13 +198,16 @@ class Lines:
                 return Source([stray], lambda _, rest: None if rest else self._drop_stray(stray))
         if level is None:
             return None
-        return self._from_line(level, 1 if stray is not None or self.ageing_ms else wanted)
+        at_once = 1 if stray is not None or self.ageing_ms else wanted
+        return self._from_line(level, at_once, turn_jobs)
 
     def _line(self, job: Job) -> list[Entry]:
         name = (job.priority, job.tenant)
         if name not in self.lines:
             self.lines[name] = []
-            self.rings.setdefault(job.priority, []).append(job.tenant)
+            ring = self.rings.setdefault(job.priority, {})
+            places = sorted(ring.values()) or [-ALMOST_A_ROUND]
+            ring[job.tenant] = max(places[0] + ALMOST_A_ROUND, places[-1])
         return self.lines[name]
 
     def _room(self, key: str, limit: Limit) -> Room:
@@ -211,7 +219,12 @@ class Lines:
         return Room(limit, free, tokens if limit.rate else NEVER)
 
     def _first(self, level: int) -> Entry:
-        return self.lines[level, self.rings[level][0]][0]
+        return self.lines[level, self._next_tenant(level)][0]
+
+    def _next_tenant(self, level: int) -> str:
+        """Who has had the fewest rounds."""
+        ring = self.rings[level]
+        return min(ring, key=lambda tenant: (ring[tenant], tenant))
 
     def _weight(self, entry: Entry) -> int:
         if not self.ageing_ms:
@@ -234,27 +247,21 @@ class Lines:
             if not entries:
                 del self.strays[type]
 
-    def _from_line(self, level: int, at_once: int) -> Source:
-        """The line of the tenant whose turn it is, for as long as it is."""
-        ring = self.rings[level]
-        name = (level, ring[0])
-        line, is_shared = self.lines[name], len(ring) > 1
-        credit = self.credits.get(name, self.shares.get(ring[0], 1)) if is_shared else len(line)
-        entries = line[: min(at_once, credit)]
+    def _from_line(self, level: int, at_once: int, turn_jobs: int) -> Source:
+        """The line of the tenant whose turn it is."""
+        ring, tenant = self.rings[level], self._next_tenant(level)
+        line, is_shared = self.lines[level, tenant], len(ring) > 1
+        entries = line[: min(at_once, turn_jobs) if is_shared else at_once]
         del line[: len(entries)]
 
         def settle(taken: int, rest: list[Entry]) -> None:
             line[:0] = rest
             if not line:
-                del self.lines[name]
-                self.credits.pop(name, None)
-                ring.pop(0)
+                del self.lines[level, tenant]
+                del ring[tenant]
                 if not ring:
                     del self.rings[level]
-            elif is_shared and taken:
-                self.credits[name] = credit - taken
-                if credit == taken:
-                    del self.credits[name]
-                    ring.append(ring.pop(0))
+            elif is_shared:
+                ring[tenant] += taken / self.shares.get(tenant, 1)
 
         return Source(entries, settle)

@@ -11,6 +11,8 @@ from typing import Any
 
 from tests.job_lines import NEVER, Job, Lines
 
+TURNS_A_REQUEST = 16
+
 FINAL = ("done", "dead", "cancelled")
 ALARMS = 2
 """how many workers at a time are told when to get up"""
@@ -225,7 +227,9 @@ class Model(Lines):
         taken: list[Job] = []
         is_over = False
         while len(taken) < wanted and not is_over:
-            source = self.next_source(self.members[worker], wanted - len(taken))
+            source = self.next_source(
+                self.members[worker], wanted - len(taken), max(1, wanted // TURNS_A_REQUEST)
+            )
             if source is None:
                 return taken, False
             before, rest = len(taken), []

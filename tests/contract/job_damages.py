@@ -107,16 +107,12 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
         ("I2", "turn_from_the_future"),
     ),
     "a line in no ring": (
-        lambda r, at: r.lrem(at.ring("0"), 1, "acme"),
+        lambda r, at: r.zrem(at.ring("0"), "acme"),
         ("I2", "line_is_not_named"),
     ),
     "a ring without a line": (
-        lambda r, at: r.rpush(at.ring("0"), "nobody"),
+        lambda r, at: r.zadd(at.ring("0"), {"nobody": 1}),
         ("I2", "line_is_not_there"),
-    ),
-    "a tenant with two turns": (
-        lambda r, at: r.rpush(at.ring("0"), "acme"),
-        ("I2", "tenant_has_two_turns"),
     ),
     "a level that is not listed": (
         lambda r, at: r.zrem(at.levels, "-10"),
@@ -125,10 +121,6 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
     "a level without a ring": (
         lambda r, at: r.zadd(at.levels, {"7": 7}),
         ("I2", "ring_is_not_there"),
-    ),
-    "a turn of no line": (
-        lambda r, at: r.hset(at.credits, "3:nobody", 1),
-        ("I2", "credit_of_no_line"),
     ),
     "strays that nobody looks for": (
         lambda r, at: r.delete(at.strays),

@@ -71,7 +71,7 @@ MENDS: dict[str, tuple[Mend, Callable[[Any, QueueKeys], object]]] = {
     ),
     "a line": (
         lambda keys, is_real: job_checks.mend_line(keys, "line", "0:zeta", is_real),
-        lambda call, keys: call("LREM", keys.of_jobs("ring", "0"), 1, "zeta"),
+        lambda call, keys: call("ZREM", keys.of_jobs("ring", "0"), "zeta"),
     ),
     "a ring": (
         lambda keys, is_real: job_checks.mend_line(keys, "ring", "10", is_real),

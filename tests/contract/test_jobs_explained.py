@@ -127,7 +127,7 @@ def test_other_tenants_take_their_turns(mail: penstock.Jobs, hand: Hand) -> None
     mail.share("a", 3)
 
     assert codes(job) == ["tenant_share"]
-    assert "2 tenants take turns; tenant 'a' may start 3 in each" in str(job.explain())
+    assert "2 tenants take turns; tenant 'a' may start 3 in a round" in str(job.explain())
 
 
 def test_several_things_hold_it_back(mail: penstock.Jobs) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,18 +34,17 @@ def test_tenants_take_turns_also_inside_one_claim(mail: penstock.Jobs, hand: Han
     assert hand.take_named(4) == ["c1", "a2", "b2", "c2"]
 
 
-def test_a_tenant_with_a_larger_share_starts_more_jobs_in_its_turn(
+def test_a_tenant_with_a_larger_share_starts_more_jobs_in_a_round(
     mail: penstock.Jobs, hand: Hand
 ) -> None:
     send(mail, a=6, b=6, c=3)
     mail.share("a", 3)
     mail.share("b", 2)
 
-    assert hand.run_all() == [
-        *("a0", "a1", "a2", "b0", "b1", "c0"),
-        *("a3", "a4", "a5", "b2", "b3", "c1"),
-        *("b4", "b5", "c2"),
-    ]
+    order = hand.run_all()
+
+    assert Counter(name[0] for name in order[:12]) == {"a": 6, "b": 4, "c": 2}
+    assert [name for name in order if name[0] == "b"] == ["b0", "b1", "b2", "b3", "b4", "b5"]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 7])
@@ -64,14 +64,68 @@ def test_shares_are_the_same_however_many_jobs_a_claim_asks_for(
 def test_a_share_changed_meanwhile_counts_from_the_next_turn(
     mail: penstock.Jobs, hand: Hand
 ) -> None:
-    send(mail, a=4, b=4)
+    send(mail, a=40, b=40)
     assert hand.take_named(2) == ["a0", "b0"]
 
     mail.share("b", 2)
-    assert hand.take_named(3) == ["a1", "b1", "b2"]
+    of_b = sum(name[0] == "b" for name in hand.take_named(30))
+    assert of_b in (19, 20, 21)
     mail.share("b", 1)
 
-    assert hand.take_named(3) == ["a2", "b3", "a3"]
+    of_b = sum(name[0] == "b" for name in hand.take_named(30))
+    assert of_b in (14, 15, 16)
+
+
+@pytest.mark.parametrize("size", [96, 100, 200])
+def test_who_asks_for_many_gets_as_many_of_each_tenant(
+    mail: penstock.Jobs, hand: Hand, size: int
+) -> None:
+    send(mail, a=400, b=400, c=400)
+    mail.share("c", 2)
+
+    taken = Counter(name[0] for _ in range(3) for name in hand.take_named(size))
+
+    # A turn takes size / 16 jobs at once, so that is how far they may be apart.
+    assert abs(taken["a"] - taken["b"]) <= size // 16
+    assert abs(taken["a"] + taken["b"] - taken["c"]) <= 2 * (size // 16)
+
+
+def test_who_got_more_in_a_turn_waits_longer_for_the_next(mail: penstock.Jobs, hand: Hand) -> None:
+    send(mail, a=200, b=200)
+
+    # 23 turns of two jobs and one of one, which would always be the same tenant's.
+    for _ in range(8):
+        assert len(hand.take_named(47)) == 47
+
+    left = [mail.counts(tenant=tenant)["ready"] for tenant in ("a", "b")]
+    assert abs(left[0] - left[1]) <= 2
+
+
+def test_to_leave_and_come_again_gains_nothing(mail: penstock.Jobs, hand: Hand) -> None:
+    send(mail, b=100, c=100)
+
+    taken = []
+    for number in range(30):
+        send(mail, a=1)
+        taken += hand.take_named(1 + number % 2)
+
+    assert 0.9 < Counter(name[0] for name in taken)["a"] / (len(taken) / 3) <= 1.1
+
+
+@pytest.mark.parametrize("tenants", [31, 32, 33, 64, 65, 100])
+@pytest.mark.parametrize("size", [1, 7, 15, 31])
+def test_many_tenants_take_turns_however_many_are_asked_for(
+    mail: penstock.Jobs, hand: Hand, tenants: int, size: int
+) -> None:
+    names = [f"t{number:03}" for number in range(tenants)]
+    send(mail, **dict.fromkeys(names, 3))
+
+    taken: list[str] = []
+    while found := hand.take_named(size):
+        taken += found
+
+    assert [name[:-1] for name in taken] == names * 3
+    assert [name[-1] for name in taken] == ["0"] * tenants + ["1"] * tenants + ["2"] * tenants
 
 
 def test_no_slot_stays_empty_because_a_tenant_has_nothing(mail: penstock.Jobs, hand: Hand) -> None:
@@ -164,10 +218,9 @@ def _age_ms(mail: penstock.Jobs, job: penstock.Job[object]) -> float:
     return int(seconds) * 1000 + int(microseconds) / 1000 - job.info().due_at * 1000
 
 
-def test_what_is_left_of_a_turn_goes_with_the_line(
+def test_the_ring_goes_with_its_last_line(
     ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
 ) -> None:
-    mail.share("a", 3)
     send(mail, a=2, b=1)
     assert hand.take_named(1) == ["a0"]
     mail.cancel("ready", tenant="b")
@@ -175,5 +228,5 @@ def test_what_is_left_of_a_turn_goes_with_the_line(
     assert hand.take_named(5) == ["a1"]
     assert hand.take_named(1) == []
 
-    key = f"{hand.keys.tag}:credits"
-    assert ps.store.call(key, "HGETALL", key) == []
+    for key in (f"{hand.keys.tag}:ring:0", f"{hand.keys.tag}:levels"):
+        assert ps.store.call(key, "EXISTS", key) == 0

@@ -188,7 +188,7 @@ class JobMachine(RuleBasedStateMachine):
 
         self.compare(claim, self.model.start(worker, limit))
 
-    @rule(limit=st.integers(1, 8))
+    @rule(limit=st.sampled_from([*range(1, 9), 32, 50]))
     def start_many(self, limit: int) -> None:
         self.start("w1", limit)
 

@@ -66,7 +66,6 @@ BOUNDED = {
     ("XRANGE", "keys.history"),
     # For checks and repairs alone.
     ("HGETALL", "keys.meta"), ("SMEMBERS", "keys.members"), ("SMEMBERS", "keys.idle"),
-    ("LREM", "ring"),
 }
 # fmt: on
 NEVER_ANSWERED = {"jobs/fire_schedule": {"conflict"}}  # The ids of its jobs are never given.

@@ -67,7 +67,7 @@ def _ready(job: JobInfo, now: float, found: dict[str, str], depth: int) -> list[
     tenants = int(found["tenants"])
     if tenants > 1:
         who = f"tenant {job.tenant!r}" if job.tenant else "jobs without a tenant"
-        text = f"{tenants} tenants take turns; {who} may start {found['share']} in each"
+        text = f"{tenants} tenants take turns; {who} may start {found['share']} in a round"
         reasons.append(Reason("tenant_share", text))
     if not reasons:
         reasons.append(Reason("next", "it is next: the first worker with a free slot starts it"))

@@ -5,7 +5,7 @@ An entry of a line whose job is elsewhere by now is no violation: it is dropped 
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from penstock.model.invariants import Violation
@@ -131,7 +131,7 @@ def records_are_whole(queue: JobSnapshot) -> Iterator[Violation]:
 
 
 def lines_are_in_their_rings(queue: JobSnapshot) -> Iterator[Violation]:
-    """I2: every line is in the ring of its level, once, every ring in `levels`, and everything that
+    """I2: every line is in the ring of its level, every ring in `levels`, and everything that
     was put aside is where somebody will look for it. Proves that no line is passed over.
     """
     rings = {f"{level}:{tenant}" for level, tenants in queue.rings.items() for tenant in tenants}
@@ -152,25 +152,6 @@ def lines_are_in_their_rings(queue: JobSnapshot) -> Iterator[Violation]:
                 kind=f"{kind}_is_not_named" if name in found else f"{kind}_is_not_there",
                 subject=name,
             )
-    for level, tenants in queue.rings.items():
-        for tenant, number in Counter(tenants).items():
-            if number > 1:
-                yield Violation(
-                    "I2",
-                    queue.queue,
-                    f"tenant {tenant!r} has {number} turns at priority {level}",
-                    kind="tenant_has_two_turns",
-                    subject=f"{level}:{tenant}",
-                )
-    for line in queue.credits - rings:
-        yield Violation(
-            "I2",
-            queue.queue,
-            f"a turn is kept of line {line!r}, which is not there",
-            is_repairable=True,
-            kind="credit_of_no_line",
-            subject=line,
-        )
 
 
 def violation_of(

@@ -49,7 +49,7 @@ class JobRules:
     limits: dict[str, Limit]
     """by key; '' is the whole queue, '*' every key without a limit of its own"""
     shares: dict[str, int]
-    """tenant -> jobs in its turn"""
+    """tenant -> jobs in a round"""
     paused_types: list[str]
 
 

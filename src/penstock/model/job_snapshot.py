@@ -150,8 +150,6 @@ class JobSnapshot:
     """priority -> tenants"""
     lines: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
     """priority and tenant, with a colon between -> entries"""
-    credits: frozenset[str] = frozenset()
-    """lines"""
     strays: frozenset[str] = frozenset()
     stray: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
     """type -> entries"""

@@ -42,7 +42,7 @@ JOB_KEY_TYPES = {
     "jobs": "hash",
     "facts": "hash",
     "levels": "zset",
-    "ring": "list",
+    "ring": "zset",
     "line": "list",
     "stray": "zset",
     "strays": "set",
@@ -60,7 +60,6 @@ JOB_KEY_TYPES = {
     "buckets": "hash",
     "busy": "hash",
     "shares": "hash",
-    "credits": "hash",
     "paused_types": "set",
     "types": "hash",
     "suspects": "hash",
@@ -77,7 +76,7 @@ put these words after the tag of the queue themselves, as there can be any numbe
 pages.
 
 jobs: id -> record, written once. facts: id -> what has happened since, once something has.
-levels: priority -> itself, of those with a line. ring:<priority>: tenants, whose turn it is first.
+levels: priority -> itself, of those with a line. ring:<priority>: tenant -> rounds had.
 line:<priority>:<tenant>: entries, the next at the left. stray:<type>: turn and id -> priority, of
 jobs that no worker who asked could take; strays: the types that have some. parked:<key>: the same
 of jobs that a limit holds back; unparks: key -> when to look (ms; +inf: when a slot is free).
@@ -85,11 +84,11 @@ due: id -> when (ms). finished, buried: id -> when it ended (ms); done and cance
 counts: listing -> jobs. pages:<listing>: numbers of the pages that are not empty;
 page:<number>:<listing>: ids. unique_jobs: key -> id; windows: key -> until when it is taken (ms).
 limits: key -> slots, rate, per_ms, burst; buckets: key -> tokens and when they were counted; busy:
-key -> jobs that run. shares: tenant -> jobs a turn; credits: line -> what is left of its turn.
-paused_types. types: worker -> what it handles. suspects: worker -> the job that may be what kills
-workers, which it holds. progress: id -> what it said last; log:<id>; attempts:<id>: those that did
-not end well. alarms: worker -> when it was told to look (ms). schedules: name -> definition;
-slots: name -> when it is due (ms). history: one entry for each attempt that has ended.
+key -> jobs that run. shares: tenant -> jobs a round. paused_types. types: worker -> what it
+handles. suspects: worker -> the job that may be what kills workers, which it holds. progress: id ->
+what it said last; log:<id>; attempts:<id>: those that did not end well. alarms: worker -> when it
+was told to look (ms). schedules: name -> definition; slots: name -> when it is due (ms). history:
+one entry for each attempt that has ended.
 """
 
 OWNED_KINDS = frozenset(

@@ -64,7 +64,6 @@ class _Reader:
             levels=dict(await self._scores("levels")),
             strays=await self._members("strays"),
             unparks=dict(await self._scores("unparks")),
-            credits=frozenset(name for name, _ in await self._texts("credits")),
             running=await self._running(survey),
             finished=await self._times("finished"),
             buried=await self._times("buried"),
@@ -126,7 +125,7 @@ class _Reader:
     async def _rings(self) -> dict[str, tuple[str, ...]]:
         found = {}
         for level in self._owners.get("ring", []):
-            tenants = [tenant.decode() for tenant in await self._list("ring", level)]
+            tenants = [tenant.decode() for tenant, _ in await self._all("ring", level)]
             if tenants:
                 found[level] = tuple(tenants)
         return found

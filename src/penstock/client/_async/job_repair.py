@@ -56,7 +56,7 @@ def _command(keys: QueueKeys, violation: Violation, is_real: bool) -> Command[bo
         case "job_not_listed" | "listed_by_mistake" | "empty_page" | "page_not_listed":
             ids = [_id(moment) for moment in parts[2:]]
             return job_checks.mend_page(keys, parts[0], int(parts[1]), ids, is_real)
-        case "line_is_not_named" | "line_is_not_there" | "credit_of_no_line":
+        case "line_is_not_named" | "line_is_not_there":
             return job_checks.mend_line(keys, "line", parts[0], is_real)
         case "ring_is_not_named" | "ring_is_not_there":
             return job_checks.mend_line(keys, "ring", parts[0], is_real)

@@ -266,7 +266,7 @@ class AsyncJobs:
         await self._rule(job_rules.set_limit, key, slots, rate, per_ms, burst)
 
     async def share(self, tenant: str, weight: int) -> None:
-        """How many jobs of a tenant start in its turn, where several tenants wait; 1 if not set."""
+        """How many jobs of a tenant start in a round, where several tenants wait; 1 if not set."""
         check_share(weight)
         await self._rule(job_rules.set_share, check_name("tenant", tenant), weight)
 

@@ -64,7 +64,6 @@ class _Reader:
             levels=dict(self._scores("levels")),
             strays=self._members("strays"),
             unparks=dict(self._scores("unparks")),
-            credits=frozenset(name for name, _ in self._texts("credits")),
             running=self._running(survey),
             finished=self._times("finished"),
             buried=self._times("buried"),
@@ -126,7 +125,7 @@ class _Reader:
     def _rings(self) -> dict[str, tuple[str, ...]]:
         found = {}
         for level in self._owners.get("ring", []):
-            tenants = [tenant.decode() for tenant in self._list("ring", level)]
+            tenants = [tenant.decode() for tenant, _ in self._all("ring", level)]
             if tenants:
                 found[level] = tuple(tenants)
         return found

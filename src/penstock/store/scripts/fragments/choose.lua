@@ -2,6 +2,8 @@
 -- not start now (its type is paused, a limit is reached) is put aside on the way, so nobody meets it twice.
 jobs.EXAMINED_AT_ONCE = 1000 -- a script must not take long, however much there is to be put aside
 jobs.JOBS_AT_ONCE = 32
+-- Who asks for many jobs gets some of each tenant at a time: as if each had its turn so often in every request.
+jobs.TURNS_A_REQUEST = 16
 jobs.JOB_BYTES = 4194304
 -- A job whose worker has died under it may be what kills the workers. From the second time on it is handed out alone.
 jobs.SUSPECT_FROM = 2
@@ -69,7 +71,7 @@ function jobs.most_urgent(keys, ageing_ms, now)
   if not ageing_ms then return levels[1], tonumber(levels[1]) end
   local best, best_weight
   for _, priority in ipairs(levels) do
-    local tenant = redis.call('LINDEX', keys['ring:'] .. priority, 0)
+    local tenant = redis.call('ZRANGE', keys['ring:'] .. priority, 0, 0)[1]
     local entry = redis.call('LINDEX', keys['line:'] .. priority .. ':' .. tenant, 0)
     local weight = jobs.weigh(keys, priority, entry, ageing_ms, now)
     if not best or weight < best_weight then best, best_weight = priority, weight end
@@ -77,38 +79,78 @@ function jobs.most_urgent(keys, ageing_ms, now)
   return best, best_weight
 end
 
--- A source of entries: a line whose turn it is, or the strays of a type. `look` says what comes next; `settle` takes it
--- away but for the rest, and says how many were handed out.
-function jobs.line_source(keys, priority)
-  local ring = keys['ring:'] .. priority
-  local first_two = redis.call('LRANGE', ring, 0, 1)
-  local tenants, tenant = #first_two, first_two[1]
-  local key = keys['line:'] .. priority .. ':' .. tenant
-  local credit_field = priority .. ':' .. tenant
-  local credit = jobs.NO_LIMIT
-  if tenants > 1 then
-    credit = tonumber(redis.call('HGET', keys.credits, credit_field) or redis.call('HGET', keys.shares, tenant) or '1')
+-- The tenants that are next at a priority, read together. As many turns are theirs, since each turn lets at most one of
+-- them fall back behind those that were not read. What changes is written when these turns are over.
+jobs.TENANTS_AT_ONCE = 32
+
+function jobs.open_ring(keys, priority)
+  local key = keys['ring:'] .. priority
+  local found = redis.call('ZRANGE', key, 0, jobs.TENANTS_AT_ONCE - 1, 'WITHSCORES')
+  local tenants, places, shares = {}, {}, {}
+  for index = 1, #found / 2 do tenants[index], places[index] = found[2 * index - 1], tonumber(found[2 * index]) end
+  if #tenants > 1 and keys.is_used.shares then
+    for index, share in ipairs(get_fields(keys.shares, tenants)) do shares[tenants[index]] = share and tonumber(share) end
   end
+  local is_whole = #tenants < jobs.TENANTS_AT_ONCE
+  return {key = key, priority = priority, tenants = tenants, places = places, shares = shares, is_whole = is_whole,
+    turns = is_whole and jobs.NO_LIMIT or jobs.TENANTS_AT_ONCE, moved = {}, gone = {}}
+end
+
+function jobs.has_one_tenant(ring) return ring.is_whole and #ring.tenants == 1 end
+
+-- The tenant that is first has had a turn; `is_left` says whether its line goes on.
+function jobs.end_turn(ring, taken, is_left)
+  local tenants, places = ring.tenants, ring.places
+  local tenant = tenants[1]
+  ring.turns = ring.turns - 1
+  if not is_left then
+    ring.gone[#ring.gone + 1] = tenant
+    ring.moved[tenant] = nil
+    table.remove(tenants, 1)
+    table.remove(places, 1)
+  elseif taken > 0 and not jobs.has_one_tenant(ring) then
+    local at, place = 1, places[1] + taken / (ring.shares[tenant] or 1)
+    while tenants[at + 1] and (places[at + 1] < place or (places[at + 1] == place and tenants[at + 1] < tenant)) do
+      tenants[at], places[at] = tenants[at + 1], places[at + 1]
+      at = at + 1
+    end
+    tenants[at], places[at], ring.moved[tenant] = tenant, place, place
+  end
+end
+
+function jobs.close_ring(keys, ring)
+  local scores = {}
+  for tenant, place in pairs(ring.moved) do
+    local size = #scores
+    scores[size + 1], scores[size + 2] = string.format('%.17g', place), tenant
+  end
+  call_in_chunks('ZADD', ring.key, scores)
+  call_in_chunks('ZREM', ring.key, ring.gone)
+  if ring.is_whole and #ring.tenants == 0 then redis.call('ZREM', keys.levels, ring.priority) end
+end
+
+-- A source of entries: a line whose turn it is, or the strays of a type. `look` says what comes next; `settle` takes it
+-- away but for the rest, and is told how many were handed out.
+function jobs.line_source(keys, ring, turn_jobs)
+  local key = keys['line:'] .. ring.priority .. ':' .. ring.tenants[1]
+  local most = jobs.has_one_tenant(ring) and jobs.JOBS_AT_ONCE or turn_jobs
+  local is_left = false
   return {
     first_turn = function()
       local facts = jobs.facts_of_entry(keys, redis.call('LINDEX', key, 0))
       return facts and facts.turn or 0
     end,
-    look = function(wanted) return redis.call('LRANGE', key, 0, math.min(wanted, credit, jobs.JOBS_AT_ONCE) - 1) end,
+    look = function(wanted)
+      wanted = math.min(wanted, most)
+      local entries = redis.call('LRANGE', key, 0, wanted) -- one more, to know whether there is one
+      is_left = #entries > wanted
+      entries[wanted + 1] = nil
+      return entries
+    end,
     settle = function(seen, taken, rest)
       redis.call('LTRIM', key, seen, -1)
       call_in_chunks('LPUSH', key, rest)
-      if redis.call('EXISTS', key) == 0 then
-        redis.call('LPOP', ring)
-        if tenants > 1 then redis.call('HDEL', keys.credits, credit_field) else redis.call('ZREM', keys.levels, priority) end
-      elseif tenants > 1 and taken > 0 then
-        if credit > taken then
-          redis.call('HSET', keys.credits, credit_field, credit - taken)
-        else
-          redis.call('HDEL', keys.credits, credit_field)
-          redis.call('LMOVE', ring, ring, 'LEFT', 'RIGHT')
-        end
-      end
+      jobs.end_turn(ring, taken, is_left or #rest > 0)
     end,
   }
 end
@@ -140,25 +182,32 @@ function jobs.stray_source(keys, types, is_paused, ageing_ms, now)
   return best
 end
 
--- The next source, or nil if nothing can be handed to this worker, and how many entries it may give at once.
-function jobs.next_source(keys, types, is_paused, has_strays, ageing_ms, now)
-  local priority, weight = jobs.most_urgent(keys, ageing_ms, now)
-  local line = priority and jobs.line_source(keys, priority)
+-- The next source, or nil if nothing can be handed to this worker, and how many entries it may give at once. `ring` is
+-- the one that the last came from, if it has turns left.
+function jobs.next_source(keys, ring, types, is_paused, has_strays, ageing_ms, turn_jobs, now)
+  local priority, weight
+  if not ring then
+    priority, weight = jobs.most_urgent(keys, ageing_ms, now)
+    ring = priority and jobs.open_ring(keys, priority)
+  end
+  local line = ring and jobs.line_source(keys, ring, turn_jobs)
   local stray = has_strays and jobs.stray_source(keys, types, is_paused, ageing_ms, now)
   if stray and (not line or stray.weight < weight or (stray.weight == weight and stray.turn < line.first_turn())) then
     return stray, 1
   end
   -- With ageing, every job handed out may change which level is next; a stray may have its turn after any.
-  return line, (ageing_ms or stray) and 1 or jobs.NO_LIMIT
+  return line, (ageing_ms or stray) and 1 or jobs.NO_LIMIT, ring
 end
 
 -- Takes up to `wanted` jobs out of their lines. Returns a list of {id, facts, record}, whether more may be there, and
 -- the types of those put aside for others.
 function jobs.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
   local worker = claim.worker
-  local taken, bytes, examined, is_over = {}, 0, 0, false
+  local taken, bytes, examined, is_over, ring = {}, 0, 0, false, nil
+  local turn_jobs = math.max(1, math.floor(wanted / jobs.TURNS_A_REQUEST))
   local types = claim.types
   local has_paused, has_limits, has_strays = keys.is_used.paused_types, keys.is_used.limits, keys.is_used.strays
+  local looks_anew = ageing_ms or has_strays
   local paused, suited, strayed = {}, {}, {}
   local function is_paused(type)
     if has_paused and paused[type] == nil then
@@ -202,7 +251,7 @@ function jobs.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
 
   -- What comes next, and all that may happen to it, is looked at before it is touched.
   local function look()
-    local source, at_once = jobs.next_source(keys, types, is_paused, has_strays, ageing_ms, now)
+    local source, at_once, opened = jobs.next_source(keys, ring, types, is_paused, has_strays, ageing_ms, turn_jobs, now)
     if not source then return {} end
     local entries = source.look(math.min(at_once, wanted - #taken))
     local ids, turns, all = {}, {}, {}
@@ -225,14 +274,17 @@ function jobs.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
       end
       all[index] = facts
     end
-    return {source, entries, ids, all, records}
+    return {source, entries, ids, all, records, opened}
   end
 
   while #taken < wanted and bytes < jobs.JOB_BYTES and examined < jobs.EXAMINED_AT_ONCE and not is_over do
     local found = jobs.attempt(claim, look)
-    if not found then return taken, true, strayed end
+    if not found or not found[1] then
+      if ring then jobs.close_ring(keys, ring) end
+      return taken, not found, strayed
+    end
     local source, entries, ids, all, records = unpack(found, 1, 5)
-    if not source then return taken, false, strayed end
+    ring = found[6]
     if not claim.is_begun then redis.call('DEL', claim.memory) end
     claim.is_begun = true
     local before, rest = #taken, {}
@@ -244,6 +296,11 @@ function jobs.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
     end
     examined = examined + math.max(1, #entries)
     source.settle(#entries, #taken - before, rest)
+    if ring and (looks_anew or ring.turns == 0 or #ring.tenants == 0) then
+      jobs.close_ring(keys, ring)
+      ring = nil
+    end
   end
+  if ring then jobs.close_ring(keys, ring) end
   return taken, true, strayed
 end

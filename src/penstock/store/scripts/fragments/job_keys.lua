@@ -37,8 +37,8 @@ function jobs.guard(keys, kinds)
 end
 
 -- The same for keys that hardly any queue has: one question is enough if there are none.
-jobs.RARE = {limits = 'HLEN', buckets = 'HLEN', busy = 'HLEN', shares = 'HLEN', credits = 'HLEN', suspects = 'HLEN',
-  progress = 'HLEN', unique_jobs = 'HLEN', due = 'ZCARD', buried = 'ZCARD', windows = 'ZCARD', unparks = 'ZCARD',
+jobs.RARE = {limits = 'HLEN', buckets = 'HLEN', busy = 'HLEN', shares = 'HLEN', suspects = 'HLEN', progress = 'HLEN',
+  unique_jobs = 'HLEN', due = 'ZCARD', buried = 'ZCARD', windows = 'ZCARD', unparks = 'ZCARD',
   slots = 'ZCARD', alarms = 'ZCARD', paused_types = 'SCARD', strays = 'SCARD'}
 
 function jobs.guard_rare(keys)

@@ -1,12 +1,27 @@
 -- Jobs that are ready stand in lines, one for each priority and tenant: lists of entries, the next at the left.
 -- `levels` has the priorities that have a line, and a ring for each says whose turn it is among the tenants.
 -- A line and its place in the ring come and go together.
+--
+-- A tenant's place in the ring is how many rounds it has had; a round is as many jobs as its share. Whoever has had the
+-- fewest is next. So a turn may take more than a share at once: who overdraws sits out as many rounds.
+
+-- Whoever joins waits for one round, in which all others have their share, and for all who have overdrawn: to leave and
+-- to come again gains nothing. It comes a little before those who have had that round meanwhile.
+jobs.ALMOST_A_ROUND = 0.999
+
+function jobs.place_to_join(ring)
+  local first = redis.call('ZRANGE', ring, 0, 0, 'WITHSCORES')[2]
+  if not first then return '0' end
+  local last = redis.call('ZRANGE', ring, -1, -1, 'WITHSCORES')[2]
+  return string.format('%.17g', math.max(tonumber(first) + jobs.ALMOST_A_ROUND, tonumber(last)))
+end
 
 function jobs.open_line(keys, line)
   local priority, tenant = string.match(line, '^(-?%d+):(.*)$')
-  if redis.call('RPUSH', keys['ring:'] .. priority, tenant) == 1 then
-    redis.call('ZADD', keys.levels, priority, priority)
-  end
+  local ring = keys['ring:'] .. priority
+  local place = jobs.place_to_join(ring)
+  if place == '0' then redis.call('ZADD', keys.levels, priority, priority) end
+  redis.call('ZADD', ring, place, tenant)
 end
 
 -- Looks at a line that jobs will join, before anything is written.
@@ -14,7 +29,7 @@ function jobs.check_line(keys, line)
   if jobs.checked[line] then return end
   jobs.checked[line] = true
   if redis.call('LLEN', keys['line:'] .. line) == 0 then
-    redis.call('LLEN', keys['ring:'] .. string.match(line, '^-?%d+'))
+    redis.call('ZCARD', keys['ring:'] .. string.match(line, '^-?%d+'))
   end
 end
 

@@ -45,7 +45,7 @@ for _, state in ipairs(STATES) do
 end
 jobs.check_moves(keys, all)
 local levels = last == '1' and redis.call('ZRANGE', keys.levels, 0, limit - 1) or {}
-for _, priority in ipairs(levels) do redis.call('LLEN', keys['ring:'] .. priority) end
+for _, priority in ipairs(levels) do redis.call('ZCARD', keys['ring:'] .. priority) end
 
 local now, changes = now_ms(), jobs.new_changes()
 allow_when_full(memory)
@@ -81,9 +81,9 @@ if last == '1' and left == 0 and running == 0 then
   local dropped = 0
   for _, priority in ipairs(levels) do
     local ring = keys['ring:'] .. priority
-    for _, tenant in ipairs(dropped < limit and redis.call('LRANGE', ring, 0, limit - dropped - 1) or {}) do
+    for _, tenant in ipairs(dropped < limit and redis.call('ZRANGE', ring, 0, limit - dropped - 1) or {}) do
       redis.call('UNLINK', keys['line:'] .. priority .. ':' .. tenant)
-      redis.call('LPOP', ring)
+      redis.call('ZREM', ring, tenant)
       dropped = dropped + 1
     end
     if redis.call('EXISTS', ring) == 0 then redis.call('ZREM', keys.levels, priority) end
@@ -98,7 +98,7 @@ if last == '1' and left == 0 and running == 0 then
   end
   left = redis.call('ZCARD', keys.levels) + redis.call('SCARD', keys.strays) + redis.call('ZCARD', keys.unparks)
   if left == 0 then
-    for _, kind in ipairs({'meta', 'unique_jobs', 'windows', 'limits', 'buckets', 'busy', 'shares', 'credits', 'paused_types',
+    for _, kind in ipairs({'meta', 'unique_jobs', 'windows', 'limits', 'buckets', 'busy', 'shares', 'paused_types',
         'suspects', 'progress', 'alarms', 'schedules', 'slots', 'history'}) do
       redis.call('UNLINK', keys[kind])
     end

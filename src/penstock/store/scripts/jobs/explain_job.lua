@@ -35,7 +35,7 @@ say('handlers', handlers)
 if facts.state == jobs.READY then
   local ahead = 0
   for _, priority in ipairs(redis.call('ZRANGEBYSCORE', keys.levels, '-inf', '(' .. whole(head.priority), 'LIMIT', 0, 1000)) do
-    for _, tenant in ipairs(redis.call('LRANGE', keys['ring:'] .. priority, 0, 999)) do
+    for _, tenant in ipairs(redis.call('ZRANGE', keys['ring:'] .. priority, 0, 999)) do
       ahead = ahead + redis.call('LLEN', keys['line:'] .. priority .. ':' .. tenant)
     end
   end
@@ -43,7 +43,7 @@ if facts.state == jobs.READY then
   local at = redis.call('LPOS', keys['line:'] .. head.line, jobs.entry_of(id, facts), 'MAXLEN', depth)
   say('ahead_in_line', at or -1)
   say('line_length', redis.call('LLEN', keys['line:'] .. head.line))
-  say('tenants', redis.call('LLEN', keys['ring:'] .. whole(head.priority)))
+  say('tenants', redis.call('ZCARD', keys['ring:'] .. whole(head.priority)))
   say('share', tonumber(redis.call('HGET', keys.shares, head.tenant) or '1'))
   for _, key in ipairs({'', head.key}) do
     local limit = (key ~= '' or head.key == '') and jobs.open_limit(keys, key, now) or (key == '' and jobs.open_limit(keys, '', now))

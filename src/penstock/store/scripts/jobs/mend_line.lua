@@ -2,7 +2,7 @@
 --
 -- KEYS[1] meta   hash    settings and counters; its tag names all other keys of the queue
 -- ARGV[1] write  int     0: only say whether something is wrong
--- ARGV[2] kind   string  'line' (and what is left of its turn), 'ring', 'stray' or 'parked'
+-- ARGV[2] kind   string  'line', 'ring', 'stray' or 'parked'
 -- ARGV[3] name   bytes   the line (priority, colon, tenant), priority, type or key
 --
 -- Returns {'ok', wrong}       how much was wrong
@@ -11,7 +11,7 @@
 local keys = jobs.keys_beside(KEYS[1])
 local write, kind, name = ARGV[1] == '1', ARGV[2], ARGV[3]
 
-jobs.guard(keys, {hash = {'meta', 'credits'}, zset = {'levels', 'unparks'}, set = {'strays', 'idle'}})
+jobs.guard(keys, {hash = {'meta'}, zset = {'levels', 'unparks'}, set = {'strays', 'idle'}})
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
 
@@ -33,13 +33,12 @@ elseif kind == 'parked' then
 else
   local priority, tenant = string.match(kind == 'ring' and name .. ':' or name, '^(-?%d+):(.*)$')
   local ring = keys['ring:'] .. priority
-  local tenants = redis.call('LLEN', ring)
+  local tenants = redis.call('ZCARD', ring)
   if kind == 'line' then
-    local is_there, is_named = exists(keys['line:'] .. name), redis.call('LPOS', ring, tenant)
-    compare(is_there, is_named, {'RPUSH', ring, tenant}, {'LREM', ring, 1, tenant})
+    local is_there, is_named = exists(keys['line:'] .. name), redis.call('ZSCORE', ring, tenant)
+    compare(is_there, is_named, {'ZADD', ring, jobs.place_to_join(ring), tenant}, {'ZREM', ring, tenant})
     if is_there and not is_named then tenants = tenants + 1 end
     if is_named and not is_there then tenants = tenants - 1 end
-    compare(is_there, redis.call('HEXISTS', keys.credits, name) == 1, nil, {'HDEL', keys.credits, name})
   end
   compare(tenants > 0, redis.call('ZSCORE', keys.levels, priority),
     {'ZADD', keys.levels, priority, priority}, {'ZREM', keys.levels, priority})
