@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.store.command import Command, Operation
     from penstock.store.keys import NamespaceKeys, QueueKeys
 
-_CHUNK = 250
+_CHUNK = 150
 
 
 def delete_jobs(store: Store, namespace: NamespaceKeys, keys: QueueKeys) -> Deleted:
