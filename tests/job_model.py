@@ -192,7 +192,10 @@ class Model(Lines):
 
     def _hand_out(self, worker: str, limit: int) -> Claim:
         if worker not in self.members or self.is_paused:
-            return Claim("paused" if worker in self.members else "not_working")
+            if worker not in self.members:
+                return Claim("not_working")
+            self.alarms.pop(worker, None)
+            return Claim("paused")
         due = [job for job in self.jobs.values() if job.state == "scheduled"]
         for job in sorted(due, key=lambda job: (job.since, job.id)):
             if job.since <= self.now:
@@ -217,6 +220,8 @@ class Model(Lines):
             return Claim("ok", ids)
         if may_be_more and not (whole and whole.left() < 1):
             is_apart = worker in self.suspects
+            if is_apart:
+                self.alarms.pop(worker, None)
             word = "ok" if taken else "apart" if is_apart else "again"
             return Claim(word, ids, -1 if is_apart else 0)
         token_at = whole.next_token_at(self.now) if whole else NEVER

@@ -38,7 +38,7 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
     "leave_jobs": replies("newer", ok=[b"ok", 1, 0]),
     "note_job": replies("ok", "newer", lease_lost=[b"lease_lost"]),
     "find_cancelled": replies("newer", ok=[b"ok", b"7"]),
-    "pass_jobs": replies("ok", "newer"),
+    "pass_jobs": replies("newer", ok=[b"ok", -1, [b"nightly"]]),
     "cancel_jobs": replies("newer", ok=[b"ok", b"cancelled", b"u"]),
     "retry_jobs": replies("newer", ok=[b"ok", b"retried", b"taken"]),
     "remove_jobs": replies("newer", ok=[b"ok", b"removed", b"absent"]),
@@ -54,7 +54,7 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
     "purge_jobs": replies("newer", ok=[b"ok", 1, 0]),
     "delete_jobs": replies("no_queue", "newer", ok=[b"ok", 1, 0, 0, b"i1"]),
     "pause_type": replies("ok", "no_queue", "newer"),
-    "set_limit": replies("ok", "no_queue", "newer"),
+    "set_limit": replies("ok", "no_queue", "newer", more=[b"more"]),
     "set_share": replies("ok", "no_queue", "newer"),
     "read_rules": replies("newer", ok=[b"ok", [], [], [], []]),
     "put_schedule": replies(

@@ -74,7 +74,7 @@ def sample_job_commands(
         jobs.leave_jobs(queue, operation, "w1", is_lost=True),
         jobs.note_job(queue, operation, "w1", processes["held"], b"[9, null]", [b"c", b"d"]),
         jobs.find_cancelled(queue, "w1"),
-        jobs.pass_jobs(queue, "w2"),
+        jobs.pass_jobs(queue, "w2", is_busy=True),
         job_records.cancel_jobs(queue, operation, _ids("once", "held")),
         job_records.retry_jobs(queue, operation, _ids("dead", "cancelled")),
         job_records.remove_jobs(queue, operation, _ids("dead", "later")),

@@ -66,7 +66,7 @@ def test_nobody_is_woken_for_a_type_that_is_paused(
 
 
 def test_a_worker_that_has_no_time_passes_on_what_was_put_aside(mailer: Hand, ear: Ear) -> None:
-    mailer._store.run(pass_jobs(mailer.keys, mailer.id))
+    mailer._store.run(pass_jobs(mailer.keys, mailer.id, is_busy=True))
 
     assert ear.hear_the_rest() == [b""]
 

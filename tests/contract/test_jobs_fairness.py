@@ -153,6 +153,24 @@ def test_jobs_without_a_tenant_are_a_tenant_of_their_own(mail: penstock.Jobs, ha
     assert hand.run_all() == ["0", "a0", "1", "a1"]
 
 
+@pytest.mark.parametrize("tenants", [1, 31, 32, 33, 64, 96, 97])
+@pytest.mark.parametrize("size", [1, 32, 64, 200])
+def test_tenants_that_all_leave_at_once_leave_nothing_behind(
+    ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand, tenants: int, size: int
+) -> None:
+    names = [f"t{number:03}" for number in range(tenants)]
+    send(mail, **dict.fromkeys(names, 1))
+
+    taken: list[str] = []
+    while found := hand.take_named(size):
+        taken += found
+
+    assert sorted(taken) == [f"{name}0" for name in names]
+    for kind in ("levels", "ring:0"):
+        key = f"{hand.keys.tag}:{kind}"
+        assert ps.store.call(key, "EXISTS", key) == 0
+
+
 def test_turns_are_among_jobs_of_equal_priority_only(mail: penstock.Jobs, hand: Hand) -> None:
     send(mail, a=2)
     mail.add_many("email", ["b high 0", "b high 1"], tenant="b", priority="high")

@@ -8,11 +8,13 @@ import pytest
 
 import penstock
 from penstock.errors import InvalidArgument, QueueNotFound
+from penstock.model.jobs import Report
 from tests.contract.job_workers import Hand
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.model.jobs import HandedOut
     from tests.contract.conftest import Ear
     from tests.servers import RedisCluster, RedisServer
 
@@ -184,6 +186,31 @@ def test_the_limit_of_every_key_can_be_changed_while_jobs_wait(
     mail.limit("*")
 
     assert sorted(hand.take_named(8)) == ["a2", "a3", "b2", "b3"]
+
+
+def test_the_limit_of_every_key_can_be_lifted_however_many_keys_it_holds_back(
+    mail: penstock.Jobs, hand: Hand
+) -> None:
+    mail.limit("*", rate=1, per=86_400, burst=1)
+    for number in range(1001):
+        mail.add_many("email", range(2), key=f"k{number}")
+    assert len(_run_what_may(mail, hand)) == 1001
+
+    mail.limit("*")
+
+    assert len(_run_what_may(mail, hand)) == 1001
+
+
+def _run_what_may(mail: penstock.Jobs, hand: Hand) -> list[HandedOut]:
+    """Also what is let go only a few at a time."""
+    run: list[HandedOut] = []
+    claim = hand.claim(100)
+    while claim.jobs or claim.wait_ms == 0:
+        reports = [Report(job.process, "done", payload=b"jnull") for job in claim.jobs]
+        assert hand.report(*reports) == []
+        run += claim.jobs
+        claim = hand.claim(100)
+    return run
 
 
 def test_a_raised_limit_wakes_a_worker(

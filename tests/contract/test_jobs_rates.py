@@ -79,6 +79,21 @@ def test_a_free_slot_that_is_missing_is_waited_for_and_not_looked_for(
     wait_for(lambda: hand.claim(3).wait_ms == -1, timeout_s=5)
 
 
+def test_of_keys_whose_tokens_are_all_back_nothing_is_kept(
+    ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    mail.add("email")
+    mail.limit("*", rate=1000, burst=1)
+    for number in range(300):
+        mail.add("email", key=f"k{number}")
+
+    while hand.take(10):
+        pass
+
+    key = f"{hand.keys.tag}:buckets"
+    assert 0 < ps.store.call(key, "HLEN", key) < 150
+
+
 def test_a_token_is_not_given_back_with_the_job_that_used_it(
     mail: penstock.Jobs, hand: Hand
 ) -> None:

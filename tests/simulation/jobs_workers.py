@@ -183,8 +183,13 @@ class Feed:
         if limit > 1 and random.random() < 0.3:
             limit = 1
         if is_woken and limit == 0:
-            await self._store.run(jobs.pass_jobs(self._keys, self._worker))
+            command = jobs.pass_jobs(self._keys, self._worker, is_busy=True)
+            wait_ms, schedules = await self._store.run(command)
             self._is_waiting = False
+            self._alarm_at = now_ms + wait_ms if wait_ms > 0 else math.inf
+            if schedules:
+                self._scheduler.happened("fired while busy")
+                self._program.spawn(self._fire(schedules), "firing")
         if not reports and (limit == 0 or (self._is_waiting and not self._must_look)):
             return
         if limit:
@@ -258,6 +263,7 @@ class Feed:
                 await Sleep(FIRE_AGAIN_MS)
         except StoreUnavailable:
             self._scheduler.happened("firing failed")
+        self._is_passing = True
         self.look()
 
 

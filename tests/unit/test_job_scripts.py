@@ -14,6 +14,7 @@ from penstock.errors import PenstockError, ProtocolError
 from penstock.model.jobs import STATE_CODES
 from penstock.store.command import QueueAbsent, QueueTaken
 from penstock.store.commands import job_checks, job_records, job_rules, jobs
+from penstock.store.commands.job_rules import MoreToDo
 from penstock.store.commands.jobs import IdTaken
 from penstock.store.keys import JOB_KEY_TYPES, QUEUE_KEY_TYPES, NamespaceKeys
 from penstock.store.script import CLUSTER, SIMULATED, STANDALONE, Script, load
@@ -47,7 +48,7 @@ COMPOSED = {"jobs/send_jobs": 23, "jobs/fire_schedule": 7, "jobs/report_jobs": 6
 PERMITTED = {
     "DEL", "UNLINK", "EXISTS", "GET", "SET", "TIME",
     "LLEN", "LINDEX", "LPUSH", "RPUSH", "LPOP", "LRANGE", "LTRIM", "LPOS", "LMOVE",
-    "HGET", "HMGET", "HSET", "HDEL", "HLEN", "HEXISTS", "HINCRBY", "HSCAN",
+    "HGET", "HMGET", "HSET", "HDEL", "HLEN", "HEXISTS", "HINCRBY", "HSCAN", "HRANDFIELD",
     "SADD", "SREM", "SPOP", "SCARD", "SISMEMBER", "SRANDMEMBER",
     "ZADD", "ZREM", "ZCARD", "ZSCORE", "ZCOUNT", "ZRANGE", "ZRANGEBYSCORE", "ZREVRANGEBYSCORE",
     "XADD", "XLEN",
@@ -171,8 +172,8 @@ def test_a_decoder_knows_the_reply(name: str, word: str) -> None:
     refusals |= {"too_many": "queue_full"} if name == "put_schedule" else {}
     try:
         COMMANDS[f"jobs/{name}"].decode(REPLIES[name][word])
-    except (QueueAbsent, QueueTaken, IdTaken):
-        assert word in ("no_queue", "queue_exists", "taken")
+    except (QueueAbsent, QueueTaken, IdTaken, MoreToDo):
+        assert word in ("no_queue", "queue_exists", "taken", "more")
     except ProtocolError as error:
         assert word == "newer" and "upgrade this program" in str(error)
     except PenstockError as refusal:

@@ -95,6 +95,22 @@ def test_schedules_are_fired_by_whichever_worker_is_there(
     assert max(late_s) < 5
 
 
+def test_no_slot_is_missed_because_everybody_is_busy(
+    ps: penstock.Penstock, mail: penstock.Jobs, serve: Serve, tmp_path: Path
+) -> None:
+    serve(long_in_thread, in_thread, concurrency=1)
+    flag = tmp_path / "begun"
+    ps.schedules("mail").add("pulse", "thread", [["describe itself"]], every=1)
+    long = long_in_thread.on(ps).options(priority="high").send(str(flag))
+    wait_for(flag.exists)
+    before = mail.counts(type="thread")["ready"]
+
+    wait_for(lambda: mail.counts(type="thread")["ready"] >= before + 3)
+
+    assert long.state == "running"
+    long.cancel()
+
+
 def test_a_schedule_fires_also_while_the_worker_has_other_work(
     ps: penstock.Penstock, mail: penstock.Jobs, serve: Serve, tmp_path: Path
 ) -> None:

@@ -120,7 +120,11 @@ class JobFeed(Feed):
             self._cancel_process(process)
 
     async def _pass_work(self) -> None:
-        await self._store.run(jobs.pass_jobs(self.keys, self.worker))
+        is_busy = self.is_accepting and not self.is_paused
+        wait_ms, schedules = await self._store.run(jobs.pass_jobs(self.keys, self.worker, is_busy))
+        self._set_alarm(wait_ms)
+        if schedules:
+            self._run_errand(self._fire(schedules))
 
     async def _report_apart(self, outcomes: list[Context]) -> list[Context]:
         """Everything can be said together with the next claim; only notes must go before it."""
@@ -151,14 +155,17 @@ class JobFeed(Feed):
             self._run_errand(self._fire(claim.schedules))
         if not limit:
             return
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+        self._set_alarm(claim.wait_ms)
         if claim.wait_ms == 0:
             self._is_waiting = False
             self._signal.set()
-        elif claim.wait_ms > 0:
-            self._alarm = self._loop.call_later(claim.wait_ms / 1000, self.woken)
+
+    def _set_alarm(self, wait_ms: int) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        if wait_ms > 0:
+            self._alarm = self._loop.call_later(wait_ms / 1000, self.woken)
 
     async def _give_back(self, tokens: list[int], side: Side) -> None:
         reports = [Report(token, "stopped") for token in tokens]
@@ -169,10 +176,10 @@ class JobFeed(Feed):
 
     async def _fire(self, names: list[str]) -> None:
         if await fire_schedules(self._client, self.keys, names):
-            self.look()
+            self.woken()
         else:
             # Somebody else was first; or they cannot be fired, and would be named again at once.
-            self._loop.call_later(_FIRE_AGAIN_S, self.look)
+            self._loop.call_later(_FIRE_AGAIN_S, self.woken)
 
     def _run_errand(self, errand: Any) -> None:
         task = asyncio.ensure_future(errand)

@@ -44,6 +44,7 @@ from penstock.model.jobs import (
 from penstock.model.names import check_name
 from penstock.model.queues import Deleted, check_payload
 from penstock.store.commands import job_records, job_rules, jobs, queues
+from penstock.store.commands.job_rules import MoreToDo
 from penstock.store.commands.jobs import Group, IdTaken
 
 if TYPE_CHECKING:
@@ -464,9 +465,16 @@ class AsyncJobs:
                 return dict(sorted(found.items()))
 
     async def _rule(self, build: Callable[..., Command[bool]], *arguments: str | float) -> None:
-        if not await self._store.run_once(
-            lambda operation: build(self._keys, operation, *arguments)
-        ):
+        is_over = False
+        while not is_over:
+            try:
+                is_there = await self._store.run_once(
+                    lambda operation: build(self._keys, operation, *arguments)
+                )
+                is_over = True
+            except MoreToDo:
+                continue
+        if not is_there:
             raise QueueNotFound(
                 f"there is no queue {self.name!r}; send a job or start a worker first"
             )

@@ -36,6 +36,10 @@ def pause_type(
     return _rule(PAUSE_TYPE, keys, operation, job_type, int(is_paused))
 
 
+class MoreToDo(Exception):
+    """A reply: done in part; ask again. Never seen by an application."""
+
+
 def set_limit(
     keys: QueueKeys,
     operation: Operation,
@@ -45,7 +49,10 @@ def set_limit(
     per_ms: int,
     burst: float,
 ) -> Command[bool]:
-    """Limit a key ('' the queue, '*' any key); all zero lifts it. False if there is no queue."""
+    """Limit a key ('' the queue, '*' any key); all zero lifts it. False if there is no queue.
+
+    Raises MoreToDo for the client.
+    """
     settings = f"{slots} {rate!r} {per_ms} {burst!r}" if slots or rate else ""
     return _rule(SET_LIMIT, keys, operation, key, settings)
 
@@ -195,6 +202,8 @@ def _rule(
     def decode(reply: list[Any]) -> bool:
         if reply[0] in (b"ok", b"no_queue", b"absent"):
             return bool(reply[0] == b"ok")
+        if reply[0] == b"more":
+            raise MoreToDo
         check_jobs(keys, script, reply)
         raise unexpected(script, reply)
 

@@ -200,15 +200,20 @@ def find_cancelled(keys: QueueKeys, worker: str) -> Command[list[int]]:
     return Command(FIND_CANCELLED, (keys.meta, keys.running(worker)), (), decode)
 
 
-def pass_jobs(keys: QueueKeys, worker: str) -> Command[None]:
-    """Stop waiting for a wake-up, and pass one on that may be on its way."""
+def pass_jobs(keys: QueueKeys, worker: str, is_busy: bool) -> Command[tuple[int, list[str]]]:
+    """Stop waiting for a wake-up, and pass one on that may be on its way.
 
-    def decode(reply: list[Any]) -> None:
+    The answer is for a worker that is only busy: when to come again (ms, -1: when it has time),
+    and the schedules that it can fire meanwhile.
+    """
+
+    def decode(reply: list[Any]) -> tuple[int, list[str]]:
         if reply[0] != b"ok":
             check_jobs(keys, PASS_JOBS, reply)
             raise unexpected(PASS_JOBS, reply)
+        return int(reply[1]), [name.decode() for name in reply[2]]
 
-    return Command(PASS_JOBS, (keys.meta,), (worker,), decode)
+    return Command(PASS_JOBS, (keys.meta,), (worker, int(is_busy)), decode)
 
 
 def check_jobs(keys: QueueKeys, script: Script, reply: list[Any]) -> None:

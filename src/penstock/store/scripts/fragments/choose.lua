@@ -126,7 +126,7 @@ function jobs.close_ring(keys, ring)
   end
   call_in_chunks('ZADD', ring.key, scores)
   call_in_chunks('ZREM', ring.key, ring.gone)
-  if ring.is_whole and #ring.tenants == 0 then redis.call('ZREM', keys.levels, ring.priority) end
+  if #ring.tenants == 0 and redis.call('EXISTS', ring.key) == 0 then redis.call('ZREM', keys.levels, ring.priority) end
 end
 
 -- A source of entries: a line whose turn it is, or the strays of a type. `look` says what comes next; `settle` takes it

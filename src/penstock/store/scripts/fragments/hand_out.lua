@@ -33,16 +33,27 @@ function jobs.next_due_at(keys, now)
   return first
 end
 
--- Milliseconds until this worker is to look again, or -1.
-function jobs.set_alarm(keys, worker, now, token_at)
-  local at = jobs.next_due_at(keys, now)
-  if token_at and (not at or token_at < at) then at = token_at end
+-- Milliseconds until this worker is to look again, or -1: if there is nothing to look for, or others look by then.
+function jobs.set_alarm(keys, worker, now, at)
   if not at then return -1 end
   redis.call('ZREMRANGEBYSCORE', keys.alarms, '-inf', whole(now))
   redis.call('ZREM', keys.alarms, worker)
   if redis.call('ZCOUNT', keys.alarms, '-inf', whole(at)) >= jobs.ALARMS then return -1 end
   redis.call('ZADD', keys.alarms, whole(math.max(at, now + 1)), worker)
   return math.max(at - now, 0)
+end
+
+-- A worker that has no time for jobs still fires schedules, or those that fall due while all are busy would be missed.
+-- seldom
+function jobs.set_slot_alarm(keys, worker, now)
+  local at = redis.call('ZRANGEBYSCORE', keys.slots, '(' .. whole(now), '(+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+  return jobs.set_alarm(keys, worker, now, at and tonumber(at))
+end
+
+-- Somebody has to know when to get up for what falls due at this time.
+-- seldom
+function jobs.wake_for_alarm(keys, at, now)
+  if redis.call('ZCOUNT', keys.alarms, '(' .. whole(now), whole(at)) == 0 then wake_workers(keys.idle, keys['wake:'], 1) end
 end
 
 -- seldom
@@ -77,7 +88,9 @@ function jobs.wait_for_more(keys, claim, now, token_at)
   if not claim.wait then return -1 end
   redis.call('SREM', keys.idle, claim.worker)
   redis.call('SADD', keys.idle, claim.worker)
-  return jobs.set_alarm(keys, claim.worker, now, token_at)
+  local at = jobs.next_due_at(keys, now)
+  if token_at and (not at or token_at < at) then at = token_at end
+  return jobs.set_alarm(keys, claim.worker, now, at)
 end
 
 function jobs.start_chosen(keys, changes, claim, taken, now)
@@ -104,6 +117,11 @@ function jobs.start_chosen(keys, changes, claim, taken, now)
   return first, reply
 end
 
+-- seldom
+function jobs.due_schedules(keys, now)
+  return redis.call('ZRANGEBYSCORE', keys.slots, '-inf', whole(now), 'LIMIT', 0, jobs.SCHEDULES_AT_ONCE)
+end
+
 -- Returns {word, wait_ms, schedules, first_process, id, record, tries, ...}.
 function jobs.hand_out(keys, changes, claim, now)
   local room = claim.max_held - claim.held
@@ -111,12 +129,12 @@ function jobs.hand_out(keys, changes, claim, now)
   local is_paused, ageing_ms = keys.settings.paused, keys.settings.ageing_ms
   if is_paused then
     -- No alarm: it would keep others from setting one when the queue is resumed.
+    if keys.is_used.alarms then redis.call('ZREM', keys.alarms, claim.worker) end
     redis.call('SREM', keys.idle, claim.worker)
     if claim.wait then redis.call('SADD', keys.idle, claim.worker) end
     return {'paused', -1, {}}
   end
-  local schedules = keys.is_used.slots and
-    redis.call('ZRANGEBYSCORE', keys.slots, '-inf', whole(now), 'LIMIT', 0, jobs.SCHEDULES_AT_ONCE) or {}
+  local schedules = keys.is_used.slots and jobs.due_schedules(keys, now) or {}
   if room <= 0 then return {'too_many', -1, schedules} end
   if jobs.promote_due(keys, changes, claim, now) > 0 then jobs.flush_changes(keys, changes, now) end
   jobs.unpark_due(keys, claim, now)
@@ -136,7 +154,12 @@ function jobs.hand_out(keys, changes, claim, now)
   if may_be_more and #taken < claim.limit and not is_reached then
     -- What is next must not run beside this, or too much had to be put aside: there is more to look at.
     local is_apart = redis.call('HEXISTS', keys.suspects, claim.worker) == 1
-    if is_apart then redis.call('SREM', keys.idle, claim.worker) else wait_ms = 0 end
+    if is_apart then
+      redis.call('SREM', keys.idle, claim.worker)
+      if keys.is_used.alarms then redis.call('ZREM', keys.alarms, claim.worker) end
+    else
+      wait_ms = 0
+    end
     wake_workers(keys.idle, keys['wake:'], 1)
     if #taken == 0 then return {is_apart and 'apart' or 'again', wait_ms, schedules} end
   elseif #taken < claim.limit then
@@ -147,6 +170,7 @@ function jobs.hand_out(keys, changes, claim, now)
     -- of a worker that has no time to get up.
     local had_alarm = keys.is_used.alarms and redis.call('ZREM', keys.alarms, claim.worker) == 1
     if had_alarm or redis.call('ZCARD', keys.levels) > 0 then wake_workers(keys.idle, keys['wake:'], #taken) end
+    if keys.is_used.slots then wait_ms = jobs.set_slot_alarm(keys, claim.worker, now) end
   end
   local answer = {'ok', wait_ms, schedules, whole(first)}
   for index = 1, #reply do answer[index + 4] = reply[index] end

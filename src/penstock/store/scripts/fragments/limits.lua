@@ -40,12 +40,21 @@ function jobs.next_token_at(limit, now)
   return now + math.max(1, math.ceil((1 - tokens) * limit.per_ms / limit.rate))
 end
 
+-- A bucket that is full again, or of a limit that was lifted, says nothing. With every request that writes some, a few
+-- more are looked at, so that they do not become as many as there ever were keys.
 -- seldom
 function jobs.save_limits(keys, now)
+  local written = 0
   for key, limit in pairs(jobs.open_limits) do
     if limit and limit.rate > 0 and limit.used > 0 then
       redis.call('HSET', keys.buckets, key, string.format('%.9f %.0f', limit.tokens - limit.used, now))
+      written = written + 1
     end
+  end
+  if written == 0 then return end
+  for _, key in ipairs(redis.call('HRANDFIELD', keys.buckets, 2 * written)) do
+    local limit = jobs.open_limit(keys, key, now)
+    if not limit or limit.rate <= 0 or limit.tokens - limit.used >= limit.burst then redis.call('HDEL', keys.buckets, key) end
   end
 end
 

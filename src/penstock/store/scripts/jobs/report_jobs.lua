@@ -75,6 +75,7 @@ local has_freed = back + unparked > 0 or (keys.is_used.limits and #held > 0)
 if has_freed and (redis.call('ZCARD', keys.levels) > 0 or (keys.is_used.strays and redis.call('SCARD', keys.strays) > 0)) then
   wake_workers(keys.idle, keys['wake:'], math.max(back + unparked, 1))
 end
+if changes.due_at then jobs.wake_for_alarm(keys, changes.due_at, now) end
 jobs.write_changes(keys, changes, now)
 jobs.remember_hand_out(memory, operation, reply, refused)
 table.insert(reply, 1, refused)

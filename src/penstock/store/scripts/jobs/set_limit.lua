@@ -7,6 +7,7 @@
 -- ARGV[3] settings   string  slots, rate, per_ms, burst, with a space between (0: none); empty to lift the limit
 --
 -- Returns {'ok'}
+--         {'more'}            set; but it holds back jobs of more keys than can be told of at once, so set it once more
 --         {'no_queue'}        there is no such queue
 --         {'newer', layout}   the queue was written by a newer version
 -- include clock channels memory job_keys wake
@@ -31,7 +32,10 @@ else
   redis.call('HSET', keys.limits, key, settings)
 end
 -- Whoever starts jobs next looks at what the limit has held back.
-local held_back = key == '*' and redis.call('ZRANGE', keys.unparks, 0, 999) or {key}
+local AT_ONCE = 1000
+local held_back = {key}
+if key == '*' then held_back = redis.call('ZRANGEBYSCORE', keys.unparks, '(' .. whole(now), '+inf', 'LIMIT', 0, AT_ONCE) end
 for _, parked in ipairs(held_back) do redis.call('ZADD', keys.unparks, 'XX', whole(now), parked) end
 wake_workers(keys.idle, keys['wake:'], 1)
+if #held_back == AT_ONCE then return remember(memory, operation, {'more'}) end
 return remember(memory, operation, {'ok'})
