@@ -37,6 +37,12 @@ OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"priority": True}, "priority is True; give a whole number"),
     ({"priority": 2**31}, "priority is 2147483648; give a whole number between"),
     ({"priority": -(2**31)}, "priority is -2147483648; give a whole number between"),
+    ({"delay": 10**400}, "delay is 1000.*; give seconds"),
+    ({"delay": -(10**400)}, "delay is -1000.*; give seconds"),
+    ({"keep": "no"}, "keep is 'no'; give True or False"),
+    ({"at_most_once": "no"}, "at_most_once is 'no'; give True or False"),
+    ({"timeout": []}, r"timeout is \[\]; give seconds"),
+    ({"unique": 0}, "a unique key is text, not int; pass a str"),
     ({"delay": NAN}, "delay is nan; give seconds from 0 to 31622400"),
     ({"delay": INF}, "delay is inf; give seconds"),
     ({"delay": -1}, "delay is -1; give seconds"),
@@ -295,3 +301,13 @@ def test_a_large_job_is_refused_before_it_is_sent(mail: penstock.Jobs, stored: S
         mail.add("email", b"x" * (2**20 + 1))
 
     assert stored.everything() == {}
+
+
+@pytest.mark.parametrize("option", ["priority", "attempts", "delay"])
+def test_a_number_too_long_to_be_written_is_refused_like_any_other(
+    mail: penstock.Jobs, option: str
+) -> None:
+    settings: Any = {option: 10**5000}
+
+    with pytest.raises(InvalidArgument, match=f"{option} is something of type int; give"):
+        mail.add("email", **settings)

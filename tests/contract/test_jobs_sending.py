@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import penstock
-from penstock.errors import JobConflict, PayloadTooLarge, QueueFull, Unserialisable, WrongKind
+from penstock.errors import (
+    InvalidArgument,
+    JobConflict,
+    PayloadTooLarge,
+    QueueFull,
+    Unserialisable,
+    WrongKind,
+)
 from tests.contract.job_workers import Hand, written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tests.contract.conftest import Ear
     from tests.servers import RedisCluster, RedisServer
@@ -274,6 +283,43 @@ def test_a_small_limit_of_one_payload_does_not_split_a_batch(
         assert mail.counts()["ready"] == 0
 
 
+def test_words_are_those_that_an_item_had_when_it_was_read(mail: penstock.Jobs) -> None:
+    def items() -> Iterator[dict[str, str]]:
+        item: dict[str, str] = {}
+        for name in ("apple", "pear"):
+            item["name"] = name
+            yield item
+
+    mail.add_many("email", items(), search=True)
+
+    assert [job.data for job in mail.search("apple")] == [b'{"name":"apple"}']
+    assert [job.data for job in mail.search("pear")] == [b'{"name":"pear"}']
+
+
+@pytest.mark.parametrize("item", ["x", "x" * 700_000])
+def test_an_id_is_for_one_job(mail: penstock.Jobs, item: str) -> None:
+    with pytest.raises(InvalidArgument, match="an id is for one job"):
+        mail.add_many("email", [item, item], id=penstock.new_job_id())
+
+    assert mail.counts()["ready"] == 0
+
+
+def test_the_wait_for_room_begins_when_there_is_none(mail: penstock.Jobs) -> None:
+    mail.add_many("email", range(100))
+    mail.configure(max_length=300)
+
+    def items() -> Iterator[int]:
+        yield from range(250)
+        time.sleep(1)  # longer than the wait, while the first batch is under way
+        timer.start()
+        yield 1
+
+    timer = threading.Timer(0.2, lambda: mail.cancel("ready"))
+    jobs = mail.add_many("email", items(), wait=0.7)
+
+    assert len(jobs) == 251
+
+
 def test_what_is_wrong_in_a_later_batch_leaves_those_before_it(mail: penstock.Jobs) -> None:
     items: list[object] = [1] * 600
     items[520] = float("nan")
@@ -283,3 +329,29 @@ def test_what_is_wrong_in_a_later_batch_leaves_those_before_it(mail: penstock.Jo
 
     assert refused.value.accepted == 500  # type: ignore[attr-defined]
     assert mail.counts()["ready"] == 500
+
+
+def test_options_can_be_given_one_after_the_other(ps: penstock.Penstock) -> None:
+    @penstock.job(queue="mail", attempts=2)
+    def greet(name: str) -> None: ...
+
+    sent = [
+        greet.options(priority="high").on(ps).options(tenant="acme").send("Ann"),
+        greet.on(ps).options(priority="high").options(tenant="acme").send("Ann"),
+        greet.options(priority="high").options(tenant="acme").on(ps).send("Ann"),
+    ]
+
+    for job in sent:
+        info = job.info()
+        assert (info.attempts, info.priority, info.tenant) == (2, -10, "acme")
+
+
+@pytest.mark.parametrize("nonsense", ["mail", partial(print, 1)], ids=["text", "partial"])
+def test_a_decorator_says_what_it_decorates(nonsense: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"decorates a function, not .*queue='mail'"):
+        penstock.job(nonsense)
+
+
+def test_a_function_has_no_id() -> None:
+    with pytest.raises(InvalidArgument, match="an id is for one job"):
+        penstock.job(id=penstock.new_job_id())

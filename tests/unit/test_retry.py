@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,6 +18,9 @@ from penstock.errors import StoreError, StoreFull, StoreUnavailable
 from penstock.store.commands import tasks
 from penstock.store.keys import NamespaceKeys
 from penstock.store.script import STANDALONE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ADDRESS = parse_url("redis://user:hunter2@host")
 
@@ -108,6 +112,30 @@ def test_a_numbered_request_is_given_up_before_its_number_is_forgotten(
         store.run_once(lambda operation: tasks.enqueue_tasks(keys, operation, [b"task"]))
 
     assert REPEATABLE_S <= max(tries) <= REPEATABLE_S + 200
+
+
+def test_a_request_is_not_repeated_if_what_was_done_meanwhile_took_too_long(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(ADDRESS, dialect=STANDALONE)
+    tries = 0
+
+    def lose(key: str, packed: bytes, meanwhile: Callable[[], None]) -> None:
+        nonlocal tries
+        tries += 1
+        meanwhile()
+        raise ConnectionLost("lost")
+
+    def take_long() -> None:
+        clock.now_s += REPEATABLE_S + 1
+
+    monkeypatch.setattr(store.router, "exchange", lose)
+    keys = NamespaceKeys("n").queue("q")
+
+    with pytest.raises(StoreUnavailable, match=r"gave no answer in 3001 s .lost."):
+        store.run_once(lambda o: tasks.enqueue_tasks(keys, o, [b"task"]), take_long)
+
+    assert tries == 1
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,20 @@ class Hopeless(Exception):
     """Worth none."""
 
 
+class Broken(dict[str, int]):
+    """Cannot be read."""
+
+    def items(self) -> Any:
+        raise RuntimeError("the database is gone")
+
+
+class HalfRetry(penstock.Retry):
+    """Forgets to call what it overrides."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+
 def behave(how: str) -> Any:
     job = penstock.current()
     match how:
@@ -42,6 +56,12 @@ def behave(how: str) -> Any:
             return object()
         case "return nan":
             return [float("nan")]
+        case "return what breaks":
+            return Broken(a=1)
+        case "ask half for a retry":
+            raise HalfRetry("why not")
+        case "say that another was cancelled":
+            raise penstock.errors.JobCancelled("job 7 was cancelled, so it has no result")
         case "return too much":
             return "x" * 2_000_000
         case "raise":
@@ -86,6 +106,13 @@ def in_process(how: str) -> Any:
 
 
 EVERYWHERE = (in_thread, in_coroutine, in_process)
+
+
+def _known_by_another_name(how: str) -> Any:
+    return behave(how)
+
+
+renamed = penstock.job(queue="mail", type="renamed", process=True)(_known_by_another_name)
 
 
 @penstock.job(queue="mail", type="picky thread", retry_on=(Passing,), attempts=5, backoff="none")

@@ -18,6 +18,7 @@ from tests.worker.job_kinds import (
     leave_own_process,
     picky_in_process,
     picky_in_thread,
+    renamed,
 )
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ FAILURES = [
     ("exit", "builtins.SystemExit", "3"),
     ("return an object", "penstock.errors.Unserialisable", "the result cannot be written as JSON"),
     ("return nan", "penstock.errors.Unserialisable", "the result cannot be written as JSON"),
+    ("return what breaks", "penstock.errors.Unserialisable", "RuntimeError was raised: the data"),
+    ("ask half for a retry", "tests.worker.job_kinds.HalfRetry", ""),
+    ("say that another was cancelled", "penstock.errors.JobCancelled", "job 7 was cancelled"),
     ("return too much", "penstock.errors.PayloadTooLarge", "the result is 2000003 bytes long"),
 ]
 
@@ -165,13 +169,13 @@ def test_a_named_backoff_says_how_long_to_wait(ps: penstock.Penstock, serve: Ser
 
 
 @pytest.mark.parametrize(
-    "wait_s", [None, "soon", float("nan"), -1, ValueError("no idea")], ids=repr
+    "wait_s", [None, "soon", float("nan"), -1, ValueError("no idea"), SystemExit(1)], ids=repr
 )
 def test_a_backoff_that_makes_no_sense_does_not_lose_the_job(
     ps: penstock.Penstock, serve: Serve, wait_s: Any
 ) -> None:
     def confused(failures: int) -> float:
-        if isinstance(wait_s, Exception):
+        if isinstance(wait_s, BaseException):
             raise wait_s
         return wait_s  # type: ignore[no-any-return]
 
@@ -230,6 +234,14 @@ def test_a_job_that_kills_its_process_three_times_is_poison(
     assert [(a.number, a.outcome) for a in job.attempts()] == [(n, "crashed") for n in (1, 2, 3)]
     for neighbour in neighbours:
         assert neighbour.result(20)
+
+
+def test_a_child_process_finds_a_function_by_the_name_that_its_module_gave_it(
+    ps: penstock.Penstock, serve: Serve
+) -> None:
+    serve(renamed)
+
+    assert renamed.on(ps).send("describe itself").result(20)["type"] == "renamed"
 
 
 def test_a_job_that_leaves_its_process_says_how(ps: penstock.Penstock, serve: Serve) -> None:

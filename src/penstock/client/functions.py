@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import sys
 from functools import cached_property, update_wrapper
 from typing import (
     TYPE_CHECKING,
@@ -22,7 +23,7 @@ from penstock.client.default import default_async_client, default_client
 from penstock.codec.failures import describe
 from penstock.codec.values import open_call, pack_call, pack_data, pack_result
 from penstock.errors import InvalidArgument, JobCancelled
-from penstock.model.job_options import JobOptions, JobSettings, make_options
+from penstock.model.job_options import JobSettings, check_switch, make_options
 from penstock.model.jobs import make_progress
 from penstock.model.names import check_name
 from penstock.model.retries import Retry, RetryRules
@@ -64,8 +65,7 @@ class JobFunction(Generic[P, R]):
         self.rules = rules
         self.in_process = in_process
         self.is_async = inspect.iscoroutinefunction(function)
-        self._settings = settings
-        self._checked = make_options(type, settings)
+        self._sending: Sending[P, R] = Sending(self, settings)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         return self.function(*args, **kwargs)
@@ -75,28 +75,32 @@ class JobFunction(Generic[P, R]):
 
     @cached_property
     def path(self) -> str:
-        """How a child process finds it."""
-        return f"{self.function.__module__}:{self.function.__qualname__}"
+        """How a child process finds it: by its own name, or the one that its module gave it."""
+        module, name = self.function.__module__, self.function.__qualname__
+        known = vars(sys.modules[module]) if module in sys.modules else {}
+        if known.get(name) is not self:
+            name = next((other for other, value in known.items() if value is self), name)
+        return f"{module}:{name}"
 
     def options(self, **settings: Unpack[JobSettings]) -> Sending[P, R]:
         """The same with other options for what is sent next."""
-        return Sending(self, make_options(self.type, {**self._settings, **settings}))
+        return self._sending.options(**settings)
 
     def on(self, client: C) -> Bound[P, R, C]:
         """The same, sent by a client that you name; methods of an async one are to be awaited."""
-        return Bound(self, self._checked, client)
+        return Bound(self._sending, client)
 
     def send(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Send a call, by the default client (`PENSTOCK_URL`, else the private server)."""
-        return Sending(self, self._checked).send(*args, **kwargs)
+        return self._sending.send(*args, **kwargs)
 
     async def asend(self, *args: P.args, **kwargs: P.kwargs) -> AsyncJob[R]:
         """The same on an event loop."""
-        return await Sending[P, R](self, self._checked).asend(*args, **kwargs)
+        return await self._sending.asend(*args, **kwargs)
 
     def send_many(self, calls: Iterable[Sequence[Any] | Mapping[str, Any]]) -> list[Job[R]]:
         """Send many calls, each a sequence of positional or a mapping of named arguments."""
-        return Sending[P, R](self, self._checked).send_many(calls)
+        return self._sending.send_many(calls)
 
     # What follows is for workers.
 
@@ -111,27 +115,30 @@ class JobFunction(Generic[P, R]):
         job = _ChildJob(context)
         try:
             value = self.run(data, job)
-            if job.has_seen_cancel:
-                raise JobCancelled("the job saw that it was cancelled, and returned")
-            return pack_result(value)
-        except JobCancelled:
-            raise
+            if not job.has_seen_cancel:
+                return pack_result(value)
         except BaseException as error:
             judgement = judge(error, self.rules)
             if judgement == Judgement():
                 raise
             return VERDICT + json.dumps([*judgement, *describe(error)]).encode()
+        raise JobCancelled("the job saw that it was cancelled, and returned")
 
 
 class Sending(Generic[P, R]):
     """A function with options, by the default client."""
 
-    def __init__(self, function: JobFunction[P, R], options: JobOptions) -> None:
+    def __init__(self, function: JobFunction[P, R], settings: JobSettings) -> None:
         self._function = function
-        self._options = options
+        self._settings = settings
+        self._options = make_options(function.type, settings)
+
+    def options(self, **settings: Unpack[JobSettings]) -> Sending[P, R]:
+        """The same with some options changed."""
+        return Sending(self._function, {**self._settings, **settings})
 
     def on(self, client: C) -> Bound[P, R, C]:
-        return Bound(self._function, self._options, client)
+        return Bound(self, client)
 
     def send(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         jobs = default_client().jobs(self._function.queue)
@@ -169,14 +176,13 @@ C = TypeVar("C", bound="Penstock | AsyncPenstock")
 class Bound(Generic[P, R, C]):
     """A function with options and a client."""
 
-    def __init__(self, function: JobFunction[P, R], options: JobOptions, client: C) -> None:
-        self._function = function
-        self._options = options
+    def __init__(self, sending: Sending[P, R], client: C) -> None:
+        self._sending = sending
         self._client = client
 
     def options(self, **settings: Unpack[JobSettings]) -> Bound[P, R, C]:
-        merged: JobSettings = {**self._function._settings, **settings}
-        return Bound(self._function, make_options(self._function.type, merged), self._client)
+        """The same with some options changed."""
+        return Bound(self._sending.options(**settings), self._client)
 
     @overload
     def send(self: Bound[P, R, Penstock], *args: P.args, **kwargs: P.kwargs) -> Job[R]: ...
@@ -185,8 +191,9 @@ class Bound(Generic[P, R, C]):
         self: Bound[P, R, AsyncPenstock], *args: P.args, **kwargs: P.kwargs
     ) -> Awaitable[AsyncJob[R]]: ...
     def send(self, *args: Any, **kwargs: Any) -> Any:
-        data = Sending(self._function, self._options)._packed(args, kwargs)
-        return _first(self._client.jobs(self._function.queue).send(self._options, [data]))
+        sending = self._sending
+        jobs = self._client.jobs(sending._function.queue)
+        return _first(jobs.send(sending._options, [sending._packed(args, kwargs)]))
 
     @overload
     def send_many(
@@ -197,8 +204,9 @@ class Bound(Generic[P, R, C]):
         self: Bound[P, R, AsyncPenstock], calls: Iterable[Sequence[Any] | Mapping[str, Any]]
     ) -> Awaitable[list[AsyncJob[R]]]: ...
     def send_many(self, calls: Any) -> Any:
-        packed = map(Sending(self._function, self._options)._call, calls)
-        return self._client.jobs(self._function.queue).send(self._options, packed)
+        sending = self._sending
+        jobs = self._client.jobs(sending._function.queue)
+        return jobs.send(sending._options, map(sending._call, calls))
 
 
 def _first(sent: Any) -> Any:
@@ -252,13 +260,21 @@ def job(
     changed there: attempts, backoff, timeout, priority, delay, expires, tenant, tags, unique, ...
     """
     check_name("queue", queue)
+    if "id" in settings:
+        raise InvalidArgument("an id is for one job; give it where that is sent, with options(id=)")
 
-    def decorate(function: Callable[..., Any]) -> JobFunction[Any, Any]:
+    def decorate(function: Any) -> JobFunction[Any, Any]:
+        if not callable(function) or not hasattr(function, "__name__"):
+            raise InvalidArgument(
+                f"@penstock.job decorates a function, not {function!r}; options are given by "
+                "name, as in @penstock.job(queue='mail')"
+            )
         if process and inspect.iscoroutinefunction(function):
             raise InvalidArgument(
                 f"{function.__name__!r} is a coroutine function, which runs on the worker's event "
                 "loop; leave out process=True, or make it a plain function"
             )
+        check_switch("process", process)
         name = function.__name__ if type is None else type
         return JobFunction(function, queue, name, settings, RetryRules(retry_on, dead_on), process)
 

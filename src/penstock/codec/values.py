@@ -46,13 +46,19 @@ def pack_data(what: str, data: object) -> bytes:
         return data
     try:
         return _encode(data).encode()
-    except (TypeError, ValueError, RecursionError) as error:
+    except Exception as error:  # classes of the application take part in it
         is_endless = isinstance(error, RecursionError)
-        reason = "it contains itself, or is nested too deeply" if is_endless else str(error)
+        reason = "it contains itself, or is nested too deeply" if is_endless else _said(error)
         raise Unserialisable(
             f"{what} cannot be written as JSON: {reason}; give numbers (no nan or inf), text, "
             "lists, dicts, booleans and None, or bytes that you have encoded yourself"
         ) from None
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, TypeError | ValueError):
+        return str(error)
+    return f"{type(error).__name__} was raised: {error}"
 
 
 def pack_call(what: str, args: tuple[object, ...], kwargs: dict[str, object]) -> bytes:

@@ -194,6 +194,11 @@ def find(path: str) -> ChildFunction:
             f"a child process finds no {qualname!r} in module {module!r}; "
             "define it at the top level of a module that can be imported by its name"
         ) from None
+    if not hasattr(found, "run_in_child"):
+        raise HandlerNotFound(
+            f"{path!r} is not what was decorated with @penstock.job; let the decorated function "
+            "have a name of its own in its module"
+        )
     return found  # type: ignore[no-any-return]
 
 

@@ -12,7 +12,7 @@ from penstock.client.functions import VERDICT, Judgement, judge
 from penstock.codec.failures import RaisedInChild, describe, shorten
 from penstock.codec.records import pack_error, pack_progress
 from penstock.codec.values import pack_result
-from penstock.errors import JobCancelled, JobTimeout, PenstockError
+from penstock.errors import JobCancelled, JobTimeout
 from penstock.executors.assignment import Context
 from penstock.model.jobs import JobError, Report, make_progress
 from penstock.model.queues import check_payload
@@ -138,7 +138,7 @@ class JobContext(Context):
         try:
             self.result = value if self.function.in_process else pack_result(value)  # type: ignore[assignment]
             check_payload("result", self.result, self._origin.max_payload)
-        except PenstockError as error:
+        except BaseException as error:  # whatever becomes of it, the slot must go on
             self.raised(error, began_at)
             return
         self._tell()
@@ -146,12 +146,11 @@ class JobContext(Context):
     def raised(self, error: BaseException, began_at: float) -> None:
         self.took_s = perf_counter() - began_at
         failure = describe(error)
-        if failure.type == _CANCELLED:
+        # It may also be another job that was cancelled, and this one waited for its result.
+        if failure.type == _CANCELLED and self.is_cancel_asked:
             self._end_cancelled()
             return
-        # What a child process says was judged there, where its class is known.
-        is_judged = isinstance(error, RaisedInChild)
-        judgement = Judgement() if is_judged else judge(error, self.function.rules)
+        judgement = self._judgement(error)
         if isinstance(error, JobTimeout):
             judgement = judgement._replace(reason="timeout")
         self._failed(judgement, JobError(*failure))
@@ -199,6 +198,15 @@ class JobContext(Context):
         )
         self._tell()
 
+    def _judgement(self, error: BaseException) -> Judgement:
+        if isinstance(error, RaisedInChild):
+            return Judgement()  # it was judged where its class is known
+        try:
+            return judge(error, self.function.rules)
+        except BaseException:
+            log.exception("an error could not be judged, it counts as any other job=%s", self.job)
+            return Judgement()
+
     def _delay_ms(self, judgement: Judgement) -> int:
         if judgement.after_ms is not None:
             return judgement.after_ms
@@ -213,7 +221,7 @@ class JobContext(Context):
         try:
             seconds = float(strategy(failures))
             return max(0, round(1000 * min(seconds, 366 * 86_400)))
-        except Exception:
+        except BaseException:
             log.exception("a backoff failed, using the default name=%s", backoff.name)
             return delay_ms(decode_backoff(""), failures)
 

@@ -11,7 +11,7 @@ from typing import Literal, TypedDict
 
 from penstock.errors import InvalidArgument
 from penstock.model.jobs import PRIORITIES, Priority
-from penstock.model.names import check_name
+from penstock.model.names import check_name, shown
 from penstock.model.retries import Backoff, encode_backoff, parse_backoff
 
 MAX_SECONDS = 366 * 24 * 3600.0
@@ -103,20 +103,30 @@ def _options(type: str, given: JobSettings) -> JobOptions:
         run_at_ms=_instant(given),
         attempts=_attempts(given.get("attempts", 1)),
         backoff=_backoff(given["backoff"]) if "backoff" in given else "",
-        timeout_ms=_timeout(given.get("timeout") or 0),
-        expires_ms=_milliseconds("expires", given.get("expires") or 0),
+        timeout_ms=_timeout(_or_none(given.get("timeout"))),
+        expires_ms=_milliseconds("expires", _or_none(given.get("expires"))),
         tenant=_optional_name("tenant", given.get("tenant", "")),
         key=_optional_name("limit key", given.get("key", "")),
         tags=_tags(given.get("tags", ())),
         unique=unique,
         unique_mode=mode,
         window_ms=window_ms,
-        is_kept=bool(given.get("keep", True)),
-        is_at_most_once=bool(given.get("at_most_once", False)),
+        is_kept=check_switch("keep", given.get("keep", True)),
+        is_at_most_once=check_switch("at_most_once", given.get("at_most_once", False)),
         search=_search(given.get("search", False)),
         id=given.get("id", ""),
         wait_s=_milliseconds("wait", given.get("wait", 0)) / 1000,
     )
+
+
+def check_switch(what: str, given: object) -> bool:
+    if not isinstance(given, bool):
+        raise InvalidArgument(f"{what} is {shown(given)}; give True or False")
+    return given
+
+
+def _or_none(given: Seconds | None) -> Seconds:
+    return 0 if given is None else given
 
 
 def check_priority(priority: Priority) -> int:
@@ -130,7 +140,7 @@ def check_priority(priority: Priority) -> int:
         return PRIORITIES[priority]
     if type(priority) is not int or not -_PRIORITY_LIMIT < priority < _PRIORITY_LIMIT:
         raise InvalidArgument(
-            f"priority is {priority!r}; give a whole number between -2^31 and 2^31 or one of "
+            f"priority is {shown(priority)}; give a whole number between -2^31 and 2^31 or one of "
             f"{', '.join(PRIORITIES)}"
         )
     return priority
@@ -142,11 +152,10 @@ def check_seconds(what: str, given: object) -> float:
     if (
         isinstance(seconds, bool)
         or not isinstance(seconds, int | float)
-        or not math.isfinite(seconds)
-        or not 0 <= seconds <= MAX_SECONDS
+        or not 0 <= seconds <= MAX_SECONDS  # which neither nan nor inf is
     ):
         raise InvalidArgument(
-            f"{what} is {given!r}; give seconds from 0 to {MAX_SECONDS:.0f} (366 days), or a "
+            f"{what} is {shown(given)}; give seconds from 0 to {MAX_SECONDS:.0f} (366 days), or a "
             "timedelta"
         )
     return float(seconds)
@@ -190,7 +199,7 @@ def _instant(given: JobSettings) -> int:
 
 def _attempts(attempts: int) -> int:
     if type(attempts) is not int or not 1 <= attempts <= 65_000:
-        raise InvalidArgument(f"attempts is {attempts!r}; give a whole number from 1 to 65000")
+        raise InvalidArgument(f"attempts is {shown(attempts)}; give a whole number from 1 to 65000")
     return attempts
 
 
@@ -239,6 +248,8 @@ def _unique(
 ) -> tuple[bytes, Literal["", "queued", "done", "window", "scheduled"], int]:
     """The key, until when it is taken, and the window in ms if that is a time."""
     key = given.get("unique", "")
+    if not isinstance(key, str):
+        raise InvalidArgument(f"a unique key is text, not {type(key).__name__}; pass a str")
     if "debounce" in given:
         if not key:
             raise InvalidArgument("debounce needs unique=..., to know which jobs are the same")
@@ -257,9 +268,7 @@ def _unique(
     return _unique_key(key), "window", max(1, _milliseconds("unique_for", until))
 
 
-def _unique_key(key: object) -> bytes:
-    if not isinstance(key, str):
-        raise InvalidArgument(f"a unique key is text, not {type(key).__name__}; pass a str")
+def _unique_key(key: str) -> bytes:
     try:
         encoded = key.encode()
     except UnicodeEncodeError:

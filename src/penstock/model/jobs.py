@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from penstock.errors import InvalidArgument
+from penstock.model.names import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -139,10 +140,12 @@ def make_progress(done: float, total: float = 100, data: Any = None) -> Progress
     """So much of so much, as a percentage from 0 to 100."""
     try:
         percent = 100 * done / total
-    except (TypeError, ZeroDivisionError):
+    except (TypeError, ArithmeticError):
         percent = math.nan
     if not math.isfinite(percent):
-        raise InvalidArgument(f"progress is {done!r} of {total!r}; give two numbers above 0")
+        raise InvalidArgument(
+            f"progress is {shown(done)} of {shown(total)}; give two numbers, the second above 0"
+        )
     return Progress(min(100.0, max(0.0, percent)), data)
 
 

@@ -12,6 +12,18 @@ MAX_NAME_BYTES = 255
 _WORKER_NAME = re.compile(r"[A-Za-z0-9_.~-]{1,255}")
 
 
+_MAX_SHOWN = 100
+
+
+def shown(value: object) -> str:
+    """What was given, as part of a message. Never raises, and never says much."""
+    try:
+        text = repr(value)
+    except Exception:  # a number of more digits than Python writes, or a class of the application
+        text = f"something of type {type(value).__name__}"
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
+
+
 def check_name(kind: str, name: str) -> str:
     """Return `name` if it can name a namespace or queue (`kind` says which, for the message).
 

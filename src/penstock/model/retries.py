@@ -161,6 +161,9 @@ class Retry(Exception):
     backoff says, or after what the backoff says if None.
     """
 
+    after_ms: int | None = None
+    reason = ""
+
     def __init__(self, after: float | timedelta | None = None, reason: str = "") -> None:
         # The arguments as given, because that is what pickle calls the class with.
         super().__init__(after, reason)

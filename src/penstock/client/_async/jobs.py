@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock.client._async.deletion import delete_jobs
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from penstock.store.command import Command
 
     OnProgress = Callable[[int], None]
+    Packed = bytes | tuple[bytes, tuple[str, ...]]
 
 _BATCH_JOBS = 250
 _CHUNK = 250
@@ -96,10 +98,14 @@ class AsyncJobs:
     async def send(self, options: JobOptions, items: Iterable[object]) -> list[AsyncJob[Any]]:
         """Send jobs with options that were checked before."""
         sent: list[AsyncJob[Any]] = []
-        batches = Batches(items, self._pack, _BATCH_JOBS)
+        if options.id:
+            items = list(islice(items, 2))
+            if len(items) > 1:
+                raise InvalidArgument("an id is for one job; leave it out when many are sent")
+        batches = Batches(items, partial(self._pack, options), _size_of, _BATCH_JOBS)
         try:
-            while (batch := batches.take())[1]:
-                sent += await self._send_batch(options, *batch, batches.prepare)
+            while batch := batches.take():
+                sent += await self._send_batch(options, batch, batches.prepare)
         except Exception as error:
             error.accepted = len(sent)  # type: ignore[attr-defined]
             raise
@@ -340,32 +346,32 @@ class AsyncJobs:
         finally:
             await subscription.close()
 
-    def _pack(self, item: object) -> bytes:
+    def _pack(self, options: JobOptions, item: object) -> Packed:
+        """The data of a job; with the words by which it can be found, if it is to be."""
         data = pack_data("the data of the job", item)
         if len(data) > self._max_payload:
             check_payload("data of a job", data, self._max_payload)
-        return data
+        if options.search is False:
+            return data
+        return data, words_of(item, options.search, MAX_WORDS)
 
     async def _send_batch(
-        self,
-        options: JobOptions,
-        items: Sequence[object],
-        batch: Sequence[bytes],
-        meanwhile: Meanwhile,
+        self, options: JobOptions, batch: Sequence[Packed], meanwhile: Meanwhile
     ) -> list[AsyncJob[Any]]:
         is_given = options.id != ""
-        if is_given and len(batch) > 1:
-            raise InvalidArgument("an id is for one job; leave it out when many are sent")
-        deadline = time.monotonic() + options.wait_s
+        deadline: float | None = None
         while True:
             numbers = [id_number(options.id)] if is_given else list(new_ids(len(batch)))
-            groups = _groups(options, numbers, items, batch)
+            groups = _groups(options, numbers, batch)
             try:
                 existing = await self._send(groups, is_given, meanwhile)
                 break
             except IdTaken:
                 continue
             except QueueFull:
+                # From now on, as the first request may have been under way for long.
+                if deadline is None:
+                    deadline = time.monotonic() + options.wait_s
                 left_s = deadline - time.monotonic()
                 if left_s <= 0:
                     raise
@@ -485,17 +491,18 @@ def split_words_of(info: JobInfo) -> set[str]:
     return set(words_of(info.data, True, 10 * MAX_WORDS))
 
 
-def _groups(
-    options: JobOptions, numbers: Sequence[int], items: Sequence[object], batch: Sequence[bytes]
-) -> list[Group]:
+def _size_of(packed: Packed) -> int:
+    return len(packed) if isinstance(packed, bytes) else len(packed[0])
+
+
+def _groups(options: JobOptions, numbers: Sequence[int], batch: Sequence[Packed]) -> list[Group]:
     """By head, if they have different ones."""
     by_head: dict[bytes, list[tuple[int, bytes]]] = {}
-    if options.search is not False:
-        for number, item, data in zip(numbers, items, batch, strict=True):
-            head = pack_head(options, words_of(item, options.search, MAX_WORDS))
-            by_head.setdefault(head, []).append((number, data))
+    if options.search is False:
+        by_head[pack_head(options)] = list(zip(numbers, batch, strict=True))  # type: ignore[arg-type]
     else:
-        by_head[pack_head(options)] = list(zip(numbers, batch, strict=True))
+        for number, (data, words) in zip(numbers, batch, strict=True):
+            by_head.setdefault(pack_head(options, words), []).append((number, data))  # type: ignore[arg-type]
     return [
         Group(head, options.delay_ms, options.run_at_ms, options.window_ms, members)
         for head, members in by_head.items()

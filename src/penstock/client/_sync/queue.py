@@ -79,9 +79,9 @@ class Queue:
         the error says how many tasks those were (`error.accepted`).
         """
         accepted = 0
-        batches = Batches(items, self._check, _BATCH_TASKS)
+        batches = Batches(items, self._check, len, _BATCH_TASKS)
         try:
-            while batch := batches.take()[1]:
+            while batch := batches.take():
                 self._enqueue(batch, batches.prepare)
                 accepted += len(batch)
         except Exception as error:

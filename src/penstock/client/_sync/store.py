@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.client._sync.router import router
@@ -143,11 +144,18 @@ class Store:
         script, keys, args, _ = command
         digest = self._digests.get(script) or self._learn(script)
         packed = pack_parts(("EVALSHA", digest, len(keys), *keys, *args))
+        sent_at = time.monotonic() if meanwhile is not None else 0.0
         try:
             reply = self.router.exchange(keys[0], packed, meanwhile)
             if type(reply) is list:
                 return reply
-        except ConnectionLost:
+        except ConnectionLost as error:
+            if meanwhile is not None:
+                # What was done meanwhile may have taken longer than the store remembers numbers.
+                took_s = time.monotonic() - sent_at
+                if took_s > REPEATABLE_S:
+                    raise unavailable(self.address, took_s, error) from error
+                retry_for_s = min(retry_for_s or 0.0, REPEATABLE_S - took_s)
             self.router.forget()
         return self._repeat(command, packed, retry_for_s)
 
