@@ -76,6 +76,24 @@ def test_jobs_older_than_their_time_go_with_the_requests_of_workers(
     wait_for(lambda: hand.claim().word == "empty" and mail.counts()["done"] == 0)
 
 
+def test_a_worker_with_nothing_to_do_purges_until_all_is_gone(
+    mail: penstock.Jobs, hand: Hand
+) -> None:
+    mail.add_many("email", range(250))
+    while held := hand.take(50):
+        for job in held:
+            hand.finish(job)
+    mail.configure(keep_s=0)
+
+    waits = []
+    while mail.counts()["done"]:
+        waits.append(hand.claim().wait_ms)
+
+    assert len(waits) <= 4
+    assert set(waits[:2]) == {100}
+    assert hand.claim().wait_ms == -1
+
+
 @pytest.mark.parametrize("outcome", ["done", "final"])
 def test_no_more_than_so_many_are_kept_and_the_oldest_go(
     mail: penstock.Jobs, hand: Hand, outcome: str

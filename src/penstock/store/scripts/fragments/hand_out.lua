@@ -180,9 +180,27 @@ end
 -- A few finished jobs are purged with every 16th request, or with each that finishes many; more of them than come in.
 function jobs.purge_some(keys, changes, operation, finished, now)
   if finished <= 8 and tonumber(operation) % 16 ~= 0 then return end
-  local places, ids, all = jobs.outdated_jobs(keys, changes, now, 2 * finished + 40)
+  jobs.purge_up_to(keys, changes, 2 * finished + 40, now)
+end
+
+-- Returns how many there were.
+-- seldom
+function jobs.purge_up_to(keys, changes, limit, now)
+  local places, ids, all = jobs.outdated_jobs(keys, changes, now, limit)
   -- What is wrong with a list of theirs is told to whoever asks for a purge; it is no concern of this worker.
-  if #ids > 0 and pcall(jobs.check_moves, keys, all) then jobs.purge_jobs(keys, changes, places, ids, all) end
+  if #ids == 0 or not pcall(jobs.check_moves, keys, all) then return 0 end
+  jobs.purge_jobs(keys, changes, places, ids, all)
+  return #ids
+end
+
+-- Whoever finds nothing to do has time for more of them, and comes back soon if that was not all: otherwise a queue that
+-- has become quiet would keep them for long.
+jobs.PURGED_WHEN_IDLE, jobs.PURGE_AGAIN_MS = 100, 100
+
+function jobs.purge_when_idle(keys, changes, reply, now)
+  if redis.call('ZCARD', keys.finished) == 0 and not keys.is_used.buried then return end
+  local purged = jobs.purge_up_to(keys, changes, jobs.PURGED_WHEN_IDLE, now)
+  if purged == jobs.PURGED_WHEN_IDLE and (reply[2] < 0 or reply[2] > jobs.PURGE_AGAIN_MS) then reply[2] = jobs.PURGE_AGAIN_MS end
 end
 
 function jobs.remember_hand_out(memory, operation, reply, refused)

@@ -36,7 +36,11 @@ if refusal then return refusal end
 local now, changes = now_ms(), jobs.new_changes()
 local reply = jobs.hand_out(keys, changes, claim, now)
 if not claim.is_begun then allow_when_full(memory) end
-jobs.purge_some(keys, changes, operation, 0, now)
+if reply[1] == 'empty' then
+  jobs.purge_when_idle(keys, changes, reply, now)
+else
+  jobs.purge_some(keys, changes, operation, 0, now)
+end
 jobs.write_changes(keys, changes, now)
 jobs.remember_hand_out(memory, operation, reply)
 return reply
