@@ -82,6 +82,8 @@ def behave(how: str) -> Any:
             raise Hopeless("never again")
         case "fail as nobody expected":
             raise KeyError("what is this")
+        case "report too much":
+            job.progress(1, 2, "x" * 70_000)
         case "report nonsense":
             job.progress(float("nan"))
         case _:

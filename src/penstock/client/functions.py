@@ -21,7 +21,8 @@ from typing import (
 from penstock.client.current import begin_job
 from penstock.client.default import default_async_client, default_client
 from penstock.codec.failures import describe
-from penstock.codec.values import open_call, pack_call, pack_data, pack_result
+from penstock.codec.records import pack_progress
+from penstock.codec.values import open_call, pack_call, pack_result
 from penstock.errors import InvalidArgument, JobCancelled
 from penstock.model.job_options import JobSettings, check_switch, make_options
 from penstock.model.jobs import make_progress
@@ -320,8 +321,7 @@ class _ChildJob:
         return self.has_seen_cancel
 
     def progress(self, done: float, total: float = 100, data: Any = None) -> None:
-        pack_data("the data of the progress", data)  # here, where it was said, not in the worker
-        make_progress(done, total)
+        pack_progress(make_progress(done, total, data))  # refused where it was said
         self._context.progress([done, total, data])
 
     def log(self, message: object, *values: object) -> None:

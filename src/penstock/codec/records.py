@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from penstock.codec.ids import id_text
+from penstock.codec.values import pack_data
 from penstock.errors import ProtocolError
 from penstock.model.jobs import (
     LAYOUT,
@@ -20,6 +21,7 @@ from penstock.model.jobs import (
     JobInfo,
     Progress,
 )
+from penstock.model.queues import check_payload
 
 if TYPE_CHECKING:
     from penstock.model.job_options import JobOptions
@@ -286,8 +288,16 @@ def open_error(payload: bytes) -> JobError | None:
     return JobError(kind, message, traceback)
 
 
+MAX_PROGRESS_BYTES = 65_536
+
+
 def pack_progress(progress: Progress) -> bytes:
-    return json.dumps([progress.percent, progress.data], allow_nan=False).encode()
+    """Raises Unserialisable or PayloadTooLarge: it is said often, and everybody who looks reads
+    it.
+    """
+    packed = pack_data("the data of the progress", [progress.percent, progress.data])
+    check_payload("data of the progress", packed, MAX_PROGRESS_BYTES)
+    return packed
 
 
 def open_progress(payload: bytes) -> Progress:

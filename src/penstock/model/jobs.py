@@ -79,7 +79,7 @@ class JobEvent:
     type: str
     at: float
     attempt: int
-    """attempts made so far"""
+    """how many attempts had not gone well by then"""
     worker: str = ""
     detail: bytes = b""
     """retried: the error; dead: the reason; progress: what was reported"""

@@ -208,9 +208,10 @@ class AsyncJob(Generic[R]):
             raise JobCancelled(f"job {self.id} was cancelled, so it has no result")
         error = open_error(ending.outcome)
         cause = f": {error.type}: {error.message}" if error else ""
+        more = "the traceback" if error and error.traceback else "all that is known"
         raise JobFailed(
             f"job {self.id} is dead ({ending.reason}){cause}; "
-            f"`penstock job show {self.id}` has the traceback, "
+            f"`penstock job show {self.id}` has {more}, "
             f"`penstock job retry {self.id}` runs it again"
         )
 
