@@ -173,7 +173,7 @@ def test_nonsense_said_about_progress_fails_the_job(
 
     with pytest.raises(penstock.JobFailed, match="progress is nan of 100; give two numbers"):
         function.on(ps).send("report nonsense").result(20)
-    with pytest.raises(penstock.JobFailed, match="the data of the progress is 70008 bytes long"):
+    with pytest.raises(penstock.JobFailed, match="the data of the progress is 70009 bytes long"):
         function.on(ps).send("report too much").result(20)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from penstock.codec.ids import id_text
 from penstock.codec.values import pack_data
-from penstock.errors import ProtocolError
+from penstock.errors import PayloadTooLarge, ProtocolError
 from penstock.model.jobs import (
     LAYOUT,
     STATES_BY_CODE,
@@ -21,7 +21,6 @@ from penstock.model.jobs import (
     JobInfo,
     Progress,
 )
-from penstock.model.queues import check_payload
 
 if TYPE_CHECKING:
     from penstock.model.job_options import JobOptions
@@ -296,7 +295,11 @@ def pack_progress(progress: Progress) -> bytes:
     it.
     """
     packed = pack_data("the data of the progress", [progress.percent, progress.data])
-    check_payload("data of the progress", packed, MAX_PROGRESS_BYTES)
+    if len(packed) > MAX_PROGRESS_BYTES:
+        raise PayloadTooLarge(
+            f"the data of the progress is {len(packed)} bytes long and {MAX_PROGRESS_BYTES} is the "
+            "limit; say less, or where the rest is"
+        )
     return packed
 
 
