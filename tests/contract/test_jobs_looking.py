@@ -193,6 +193,55 @@ def test_search_can_be_of_some_fields_only(mail: penstock.Jobs) -> None:
     assert mail.search("hidden") == []
 
 
+def test_a_job_is_found_by_its_indexed_words_whatever_their_order(mail: penstock.Jobs) -> None:
+    mail.add("email", {"to": "ann", "text": "secret"}, search=["to"])
+    job = mail.add("email", {"to": "ann", "cc": "bob", "text": "secret"}, search=["to", "cc"])
+
+    assert mail.search("ann secret") == mail.search("secret ann") == []
+    assert [info.id for info in mail.search("ann bob")] == [job.id]
+    assert [info.id for info in mail.search("bob ann")] == [job.id]
+    assert job.info().words == ("ann", "bob")
+
+
+def test_what_is_found_has_its_data(mail: penstock.Jobs) -> None:
+    mail.add("email", {"to": "ann"}, search=True)
+
+    [info] = mail.search("ann")
+
+    assert info.data == b'{"to":"ann"}'
+
+
+def test_a_rare_word_is_found_behind_any_number_of_common_ones(mail: penstock.Jobs) -> None:
+    job = mail.add("email", "common rare", search=True)
+    mail.add_many("email", ["common"] * 10_000, search=True)
+
+    assert [info.id for info in mail.search("common rare")] == [job.id]
+    assert [info.id for info in mail.search("rare common")] == [job.id]
+
+
+def test_the_word_that_is_rarer_of_late_is_looked_through(mail: penstock.Jobs) -> None:
+    job = mail.add("email", "often always", search=True)
+    mail.add_many("email", ["always", "always", "often"] * 300, search=True)
+    mail.add_many("email", ["always"] * 9_400, search=True)
+
+    assert [info.id for info in mail.search("always often")] == [job.id]
+
+
+def test_a_search_looks_at_ten_thousand_jobs_at_most(mail: penstock.Jobs) -> None:
+    mail.add("email", "left right", search=True)
+    mail.add_many("email", ["left", "right"] * 10_000, search=True)
+
+    assert mail.search("left right") == []
+
+
+def test_a_search_for_more_words_than_any_job_has_finds_nothing(mail: penstock.Jobs) -> None:
+    text = " ".join(map(str, range(65)))
+    mail.add("email", text, search=True)
+
+    assert len(mail.search(text[:-3])) == 1
+    assert mail.search(text) == []
+
+
 def test_what_was_removed_is_not_found_any_more(mail: penstock.Jobs) -> None:
     jobs = mail.add_many("email", ["word one", "word two"], search=True)
 

@@ -59,6 +59,7 @@ class Head(NamedTuple):
     unique: str
     backoff: str
     tags: tuple[str, ...]
+    words: tuple[str, ...]
 
 
 @lru_cache(maxsize=4096)
@@ -109,11 +110,12 @@ def open_head(head: bytes) -> Head:
                 value = head[at : at + number]
                 at += number
         values.append(value.decode(errors="replace") if isinstance(value, bytes) else value)
-    priority, attempts, timeout_ms, expires_ms, tenant, key, unique, backoff, tags, _ = values
+    priority, attempts, timeout_ms, expires_ms, tenant, key, unique, backoff, tags, words = values
     return Head(
         *(flags, priority, attempts, timeout_ms, expires_ms),
         *(kind, tenant, key, unique, backoff),
         tuple(tags.split("\0")) if tags else (),
+        tuple(words.split("\0")) if words else (),
     )
 
 
@@ -254,6 +256,7 @@ def _info(
         priority=head.priority,
         tenant=head.tenant,
         tags=head.tags,
+        words=head.words,
         key=head.key,
         unique=head.unique[1:],
         attempts=head.attempts,

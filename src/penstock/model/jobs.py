@@ -185,6 +185,8 @@ class JobInfo:
     error: JobError | None = None
     is_cancel_asked: bool = False
     process: int = 0
+    words: tuple[str, ...] = ()
+    """what it can be searched by"""
 
     @property
     def is_final(self) -> bool:

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from penstock.model.job_rules import JobRules
     from penstock.model.jobs import EndedAttempt, JobEventKind, JobInfo, JobState
     from penstock.store.command import Command
+    from penstock.store.commands.job_records import IdPage
 
     OnProgress = Callable[[int], None]
     Packed = bytes | tuple[bytes, tuple[str, ...]]
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
 _BATCH_JOBS = 250
 _CHUNK = 250
 _ROOM_S = 0.5
+_MAX_SEARCHED = 10_000
 
 
 class Jobs:
@@ -152,28 +154,32 @@ class Jobs:
         return JobPage(kept, cursor, found.total)
 
     def search(self, text: str, limit: int = 100) -> list[JobInfo]:
-        """Jobs whose indexed data has all the words of `text`, in any state, the newest first.
+        """Jobs that have all the words of `text` among their indexed words, in any state, the
+        newest first.
 
-        Only jobs that were sent with `search=...` are indexed.
+        Only jobs that were sent with `search=...` are indexed, each by its first 64 words. Looks at
+        the newest 10,000 jobs with the rarest of the words, and at no more.
         """
         words = list(dict.fromkeys(split_words(text)))
         check_page(limit)
-        if not words:
+        if not 1 <= len(words) <= MAX_WORDS:  # no job has more
             return []
-        rarest, *others = words
-        found: list[JobInfo] = []
-        place: tuple[int, int] | None = None
-        while len(found) < limit:
-            page = self._store.run(
-                job_records.page_jobs(self._keys, f"*W:{rarest}", place, 200, newest_first=True)
-            )
-            for info in self._read([number for _, number in page.places], with_data=True):
-                if info is not None and all(word in split_words_of(info) for word in others):
-                    found.append(info)
-            if len(page.places) < 200:
+        rarest, page = self._rarest(words)
+        found: list[int] = []
+        seen = 0
+        while True:
+            numbers = [number for _, number in page.places]
+            infos = self._read(numbers, with_data=False)
+            found += [
+                number
+                for number, info in zip(numbers, infos, strict=True)
+                if info is not None and set(words) <= set(info.words)
+            ]
+            seen += len(numbers)
+            if len(numbers) < _CHUNK or len(found) >= limit or seen >= _MAX_SEARCHED:
                 break
-            place = page.places[-1]
-        return found[:limit]
+            page = self._page_of_word(rarest, page.places[-1])
+        return [info for info in self._read(found[:limit], with_data=True) if info]
 
     def counts(self, **which: Unpack[FilterSettings]) -> dict[JobState, int]:
         """How many jobs there are in each state, perhaps only of one type, tenant or tag."""
@@ -408,6 +414,19 @@ class Jobs:
             found += infos
         return found
 
+    def _rarest(self, words: Sequence[str]) -> tuple[str, IdPage]:
+        """The rarest of some words, and the newest jobs that have it.
+
+        Nobody counts the jobs of a word. But a listing that ends first is the shortest, and if none
+        has ended, the one that has come farthest back has the fewest jobs among the newest.
+        """
+        pages = {word: self._page_of_word(word) for word in words}
+        return min(pages.items(), key=lambda item: (len(item[1].places), item[1].places[-1:]))
+
+    def _page_of_word(self, word: str, after: tuple[int, int] | None = None) -> IdPage:
+        command = job_records.page_jobs(self._keys, f"*W:{word}", after, _CHUNK, newest_first=True)
+        return self._store.run(command)
+
     def _running(self, chosen: JobFilter, limit: int, with_data: bool) -> JobPage:
         """Running jobs are found by way of the workers; there are never many."""
         numbers: list[int] = []
@@ -482,11 +501,6 @@ class Jobs:
             raise QueueNotFound(
                 f"there is no queue {self.name!r}; send a job or start a worker first"
             )
-
-
-def split_words_of(info: JobInfo) -> set[str]:
-    """The words in the data of a job."""
-    return set(words_of(info.data, True, 10 * MAX_WORDS))
 
 
 def _size_of(packed: Packed) -> int:
