@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import penstock
 from penstock.errors import InvalidArgument, InvalidName, JobNotFound
 from penstock.model.jobs import JOB_STATES
 from tests.contract.job_workers import Hand
 
 if TYPE_CHECKING:
-    import penstock
     from penstock.model.jobs import JobState
 
 
@@ -191,6 +191,16 @@ def test_search_can_be_of_some_fields_only(mail: penstock.Jobs) -> None:
 
     assert len(mail.search("found")) == 1
     assert mail.search("hidden") == []
+
+
+def test_a_call_is_found_by_arguments_that_were_named(ps: penstock.Penstock) -> None:
+    @penstock.job(queue="mail", search=["customer.name"])
+    def greet(customer: dict[str, str], text: str = "") -> None: ...
+
+    job = greet.on(ps).send(customer={"name": "Ann", "city": "Bonn"}, text="hello")
+
+    assert [info.id for info in ps.jobs("mail").search("ann")] == [job.id]
+    assert ps.jobs("mail").search("bonn") == ps.jobs("mail").search("hello") == []
 
 
 def test_a_job_is_found_by_its_indexed_words_whatever_their_order(mail: penstock.Jobs) -> None:

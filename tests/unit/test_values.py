@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.codec.records import open_head, pack_head
-from penstock.codec.values import open_call, pack_call, pack_data
+from penstock.codec.values import open_call, pack_call, pack_data, words_of
 from penstock.errors import Unserialisable
 from penstock.model.job_options import make_options
 from penstock.model.schedules import make_schedule
@@ -40,6 +40,25 @@ def test_anything_else_is_no_call(data: bytes) -> None:
 def test_data_that_is_not_json_is_no_call() -> None:
     with pytest.raises(Unserialisable, match="the data of the job is not JSON"):
         open_call(b"{")
+
+
+@pytest.mark.parametrize(
+    ("data", "path", "words"),
+    [
+        ({"to": "Ann"}, "to", ("ann",)),
+        (b'{"to": {"name": "Ann"}}', "to.name", ("ann",)),
+        (pack_call("it", (1,), {"to": "Ann"}), "to", ("ann",)),
+        (pack_call("it", (1,), {"to": {"name": "Ann"}, "cc": "Bob"}), "to.name", ("ann",)),
+        ([[1], {"to": "Ann"}], "to", ("ann",)),
+        ({"lines": ["one", "two"]}, "lines.1", ("two",)),
+        ({"lines": ["one", "two"]}, "lines.2", ()),
+        ({"lines": ["one", "two"]}, "lines." + 5000 * "9", ()),
+        (["ann", "bob"], "to", ()),
+        (b"no JSON", "to", ()),
+    ],
+)
+def test_a_path_leads_to_words(data: object, path: str, words: tuple[str, ...]) -> None:
+    assert words_of(data, (path,), 64) == words
 
 
 def test_the_jobs_of_a_schedule_can_be_found_by_their_words() -> None:

@@ -37,6 +37,7 @@ def _encoding() -> Callable[[object], str]:
 _encode = _encoding()
 _decode = json.JSONDecoder().decode
 _WORD = re.compile(r"\w+", re.UNICODE)
+_INDEX = re.compile(r"[0-9]{1,9}")
 _MAX_WORD = 32
 
 
@@ -100,13 +101,15 @@ def open_result(outcome: bytes) -> Any:
 
 def words_of(data: object, search: tuple[str, ...] | bool, limit: int) -> tuple[str, ...]:
     """The words by which a job can be found: all of its data, or what stands under given paths
-    (`customer.name`).
+    (`customer.name`; `lines.0` is the first of a list). In a call a path begins with the name of
+    an argument.
     """
     if search is False:
         return ()
     if isinstance(data, bytes):
         data = _loaded(data)
-    roots = [data] if search is True else [_at(data, path) for path in search]
+    places = (data, _named(data))
+    roots = [data] if search is True else [_at(at, path) for path in search for at in places]
     words: dict[str, None] = {}
     pending = roots[::-1]
     while pending and len(words) < limit:
@@ -132,9 +135,20 @@ def split_words(text: str) -> list[str]:
     return [word.casefold()[:_MAX_WORD] for word in _WORD.findall(text)]
 
 
+def _named(data: object) -> object:
+    """The named arguments of a call that is kept as a list; an object has them on top already."""
+    match data:
+        case [list() | tuple(), dict() as named]:
+            return named
+    return None
+
+
 def _at(data: object, path: str) -> object:
     for name in path.split("."):
-        if not isinstance(data, dict) or name not in data:
+        if isinstance(data, dict) and name in data:
+            data = data[name]
+        elif isinstance(data, list | tuple) and _INDEX.fullmatch(name) and int(name) < len(data):
+            data = data[int(name)]
+        else:
             return None
-        data = data[name]
     return data
