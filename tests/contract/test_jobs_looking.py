@@ -203,6 +203,23 @@ def test_a_call_is_found_by_arguments_that_were_named(ps: penstock.Penstock) -> 
     assert ps.jobs("mail").search("bonn") == ps.jobs("mail").search("hello") == []
 
 
+def test_a_call_is_found_by_arguments_that_were_given_by_position(ps: penstock.Penstock) -> None:
+    @penstock.job(queue="mail", type="greet")
+    def greet(text: str, customer: dict[str, str]) -> None: ...
+
+    sending = greet.on(ps).options(search=["customer.name"])
+    job = sending.send("hello", {"name": "Ann", "city": "Bonn"})
+    others = sending.send_many(
+        [("hello", {"name": "Bob"}), {"text": "", "customer": {"name": "Bob"}}]
+    )
+    found = ps.jobs("mail").search
+
+    assert [info.id for info in found("ann")] == [job.id]
+    assert {info.id for info in found("bob")} == {other.id for other in others}
+    assert found("bonn") == found("hello") == []
+    assert job.info().data == b'[["hello",{"name":"Ann","city":"Bonn"}]]'
+
+
 def test_a_job_is_found_by_its_indexed_words_whatever_their_order(mail: penstock.Jobs) -> None:
     mail.add("email", {"to": "ann", "text": "secret"}, search=["to"])
     job = mail.add("email", {"to": "ann", "cc": "bob", "text": "secret"}, search=["to", "cc"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import sys
+from dataclasses import replace
 from functools import cached_property, update_wrapper
 from typing import (
     TYPE_CHECKING,
@@ -24,7 +25,7 @@ from penstock.codec.failures import describe
 from penstock.codec.records import pack_progress
 from penstock.codec.values import open_call, pack_call, pack_result
 from penstock.errors import InvalidArgument, JobCancelled
-from penstock.model.job_options import JobSettings, check_switch, make_options
+from penstock.model.job_options import JobOptions, JobSettings, check_switch, make_options
 from penstock.model.jobs import make_progress
 from penstock.model.names import check_name
 from penstock.model.retries import Retry, RetryRules
@@ -103,6 +104,12 @@ class JobFunction(Generic[P, R]):
         """Send many calls, each a sequence of positional or a mapping of named arguments."""
         return self._sending.send_many(calls)
 
+    def _make_options(self, settings: JobSettings) -> JobOptions:
+        options = make_options(self.type, settings)
+        if isinstance(options.search, bool):
+            return options
+        return replace(options, search=_search_paths(self.function, options.search))
+
     # What follows is for workers.
 
     def run(self, data: bytes, context: RunningJob) -> Any:
@@ -126,13 +133,27 @@ class JobFunction(Generic[P, R]):
         raise JobCancelled("the job saw that it was cancelled, and returned")
 
 
+def _search_paths(function: Callable[..., Any], paths: tuple[str, ...]) -> tuple[str, ...]:
+    """The paths, and where each leads if its argument is given by position."""
+    parameters = inspect.signature(function).parameters.values()
+    names = [
+        it.name for it in parameters if it.kind in (it.POSITIONAL_ONLY, it.POSITIONAL_OR_KEYWORD)
+    ]
+    found = list(paths)
+    for path in paths:
+        name, *rest = path.split(".")
+        if name in names:
+            found.append(".".join(["0", str(names.index(name)), *rest]))
+    return tuple(found)
+
+
 class Sending(Generic[P, R]):
     """A function with options, by the default client."""
 
     def __init__(self, function: JobFunction[P, R], settings: JobSettings) -> None:
         self._function = function
         self._settings = settings
-        self._options = make_options(function.type, settings)
+        self._options = function._make_options(settings)
 
     def options(self, **settings: Unpack[JobSettings]) -> Sending[P, R]:
         """The same with some options changed."""
