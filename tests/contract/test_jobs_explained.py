@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.contract.job_workers import Hand
+from tests.servers import wait_for
 
 if TYPE_CHECKING:
     import penstock
@@ -66,6 +67,58 @@ def test_its_type_is_paused(mail: penstock.Jobs, hand: Hand) -> None:
     assert codes(job) == ["type_paused"]
     assert hand.take() == []
     assert codes(job) == ["type_paused"]
+
+
+def test_all_workers_that_could_run_it_are_paused(
+    ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    Hand(ps, "faxes", ["fax"])
+    Hand(ps, "night.0123abcd", ["email"])
+    job, later = mail.add("email"), mail.add("email", delay=60)
+    ps.pause_worker("hand")
+    assert codes(job) == ["next"]
+
+    ps.pause_worker("night.0123abcd")
+
+    assert codes(job) == ["workers_paused"]
+    assert codes(later) == ["due_at", "workers_paused"]
+    assert "all workers that handle jobs of type 'email' are paused" in str(job.explain())
+    assert "`penstock worker resume " in str(job.explain())
+    ps.resume_worker("hand")
+    assert codes(job) == ["next"]
+
+
+def test_it_is_deep_in_its_line(mail: penstock.Jobs, hand: Hand) -> None:
+    mail.add_many("email", range(10_000))
+    near, far = mail.add("email"), mail.add("email")
+    mail.add_many("email", range(3), priority="high")
+
+    assert "is ready: 10,003 jobs of equal or higher priority will start" in str(near.explain())
+    assert "more than 10,003 jobs of equal or higher priority will start" in str(far.explain())
+    mail.pause()
+    assert "more than 10,003 jobs of equal or higher priority will start" in str(far.explain())
+
+
+def test_what_stands_in_line_is_not_before_a_job_that_was_put_aside(
+    mail: penstock.Jobs, hand: Hand
+) -> None:
+    job = mail.add("email")
+    mail.pause_type("email")
+    assert hand.take() == []
+    mail.add_many("fax", range(10_001))
+
+    assert codes(job) == ["type_paused"]
+
+
+def test_it_has_expired_before_a_worker_came(mail: penstock.Jobs, hand: Hand) -> None:
+    job = mail.add("email", expires=0.001)
+    late = mail.add("email", delay=0.001, expires=0.001)
+    wait_for(lambda: [codes(each)[0] for each in (job, late)] == ["expired", "expired"])
+
+    assert codes(job) == codes(late) == ["expired"]
+    assert "UTC and will be dead as soon as a worker comes to it" in str(job.explain())
+    assert hand.take() == []
+    assert job.state == "dead"
 
 
 def test_it_is_not_due(mail: penstock.Jobs, hand: Hand) -> None:

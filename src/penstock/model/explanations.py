@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from penstock.model.workers import worker_name
+
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from penstock.model.jobs import JobInfo, JobState
 
 
@@ -30,8 +34,14 @@ class Explanation:
         return f"job {self.id} is {self.state}: " + "; ".join(r.text for r in self.reasons)
 
 
-def explain(job: JobInfo, now: float, found: dict[str, str], depth: int) -> Explanation:
-    """Put findings (as `scripts/jobs/explain_job.lua` names them) into words."""
+def explain(
+    job: JobInfo, now: float, found: dict[str, str], depth: int, paused: Collection[str] = ()
+) -> Explanation:
+    """Put findings (as `scripts/jobs/explain_job.lua` names them) into words. `paused` has the
+    names of workers that are paused.
+    """
+    awake = (it for it in found["handlers"].split() if worker_name(it) not in paused)
+    found = {**found, "awake": " ".join(awake)}
     reasons = list(_FOR_STATE[job.state](job, now, found, depth))
     return Explanation(job.id, job.state, reasons)
 
@@ -44,6 +54,8 @@ def _scheduled(job: JobInfo, now: float, found: dict[str, str], depth: int) -> l
         again = " to be tried again" if job.failures else ""
         text = f"it waits{again} until {at}, in {_span(-late_s)}"
         return [Reason("due_at", text), *reasons]
+    if "expired_at" in found:
+        return reasons
     text = f"it was due at {at} and starts with the next request of a worker"
     return [*reasons, Reason("due", text)]
 
@@ -57,12 +69,12 @@ def _ready(job: JobInfo, now: float, found: dict[str, str], depth: int) -> list[
     if "limit" in found:
         reasons.append(_limit(found, now))
     ahead_in_line, more_urgent = int(found["ahead_in_line"]), int(found["more_urgent"])
-    if ahead_in_line < 0 and not reasons and int(found["line_length"]) >= depth:
-        reasons.append(Reason("behind", f"more than {depth:,} jobs are before it in its line"))
-    ahead = more_urgent + max(0, ahead_in_line)
+    is_deep = ahead_in_line < 0
+    ahead = more_urgent + (depth if is_deep else ahead_in_line)
     if ahead:
+        more_than = "more than " if is_deep else ""
         noun = "job" if ahead == 1 else "jobs"
-        text = f"{ahead:,} {noun} of equal or higher priority will start before it"
+        text = f"{more_than}{ahead:,} {noun} of equal or higher priority will start before it"
         reasons.append(Reason("behind", text))
     tenants = int(found["tenants"])
     if tenants > 1:
@@ -119,6 +131,10 @@ _FOR_STATE = {
 
 def _queue_reasons(job: JobInfo, found: dict[str, str]) -> list[Reason]:
     reasons = []
+    if "expired_at" in found:
+        at = _time(int(found["expired_at"]) / 1000)
+        text = f"it expired at {at} and will be dead as soon as a worker comes to it"
+        reasons.append(Reason("expired", text))
     if found["paused"] == "1":
         text = f"queue {job.queue!r} is paused; `penstock queue resume {job.queue}` lets it go on"
         reasons.append(Reason("paused", text))
@@ -126,9 +142,16 @@ def _queue_reasons(job: JobInfo, found: dict[str, str]) -> list[Reason]:
         reasons.append(Reason("type_paused", f"jobs of type {job.type!r} are paused"))
     if found["workers"] == "0":
         reasons.append(Reason("no_worker", f"no worker serves queue {job.queue!r}"))
-    elif found["handlers"] == "0":
+    elif not found["handlers"]:
         text = f"no live worker handles jobs of type {job.type!r}"
         reasons.append(Reason("no_worker_for_type", text))
+    elif not found["awake"]:
+        name = worker_name(found["handlers"].split()[0])
+        text = (
+            f"all workers that handle jobs of type {job.type!r} are paused; "
+            f"`penstock worker resume {name}` lets one go on"
+        )
+        reasons.append(Reason("workers_paused", text))
     return reasons
 
 

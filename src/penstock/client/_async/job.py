@@ -180,7 +180,8 @@ class AsyncJob(Generic[R]):
         findings = await self._client.store.run(command)
         if findings is None:
             raise self._absent()
-        return explain(findings.job, findings.now, findings.found, _LOOKED_AT)
+        paused = await self._client.paused_workers()
+        return explain(findings.job, findings.now, findings.found, _LOOKED_AT, paused)
 
     async def _change(self, change: Literal["delay", "run_at", "priority"], value: int) -> None:
         word, state = await self._client.store.run_once(

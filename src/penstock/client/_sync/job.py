@@ -180,7 +180,8 @@ class Job(Generic[R]):
         findings = self._client.store.run(command)
         if findings is None:
             raise self._absent()
-        return explain(findings.job, findings.now, findings.found, _LOOKED_AT)
+        paused = self._client.paused_workers()
+        return explain(findings.job, findings.now, findings.found, _LOOKED_AT, paused)
 
     def _change(self, change: Literal["delay", "run_at", "priority"], value: int) -> None:
         word, state = self._client.store.run_once(

@@ -2,12 +2,12 @@
 --
 -- KEYS[1] meta   hash  settings and counters; its tag names all other keys of the queue
 -- ARGV[1] id     int
--- ARGV[2] depth  int   how far to look for the job in its line
+-- ARGV[2] depth  int   how many jobs before it in its line are counted at most
 --
 -- Returns {'ok', now, facts, name, value, ...}   what was found, by name
 --         {'absent'}            there is no such job
 --         {'newer', layout}     the queue was written by a newer version
--- include clock chunks job_keys records limits job_queue
+-- include clock chunks job_keys records lines limits job_queue
 local keys = jobs.keys_beside(KEYS[1])
 local id, depth = ARGV[1], tonumber(ARGV[2])
 
@@ -25,13 +25,17 @@ end
 say('paused', redis.call('HGET', keys.meta, 'paused') and 1 or 0)
 say('type_paused', redis.call('SISMEMBER', keys.paused_types, head.type))
 say('running', tonumber(redis.call('HGET', keys.counts, 'uA:') or '0'))
-local handlers, workers = 0, redis.call('HGETALL', keys.types)
-for index = 2, #workers, 2 do
-  local types = workers[index]
-  if types == '*' or string.find(types, '\0' .. head.type .. '\0', 1, true) then handlers = handlers + 1 end
+local handlers, workers = {}, redis.call('HGETALL', keys.types)
+for index = 1, #workers, 2 do
+  local types = workers[index + 1]
+  if types == '*' or string.find(types, '\0' .. head.type .. '\0', 1, true) then handlers[#handlers + 1] = workers[index] end
 end
 say('workers', #workers / 2)
-say('handlers', handlers)
+say('handlers', table.concat(handlers, ' '))
+local waits = facts.state == jobs.READY or facts.state == jobs.SCHEDULED
+if waits and head.expires_ms > 0 and facts.since + head.expires_ms <= now then
+  say('expired_at', whole(facts.since + head.expires_ms))
+end
 if facts.state == jobs.READY then
   local ahead = 0
   for _, priority in ipairs(redis.call('ZRANGEBYSCORE', keys.levels, '-inf', '(' .. whole(head.priority), 'LIMIT', 0, 1000)) do
@@ -40,9 +44,12 @@ if facts.state == jobs.READY then
     end
   end
   say('more_urgent', ahead)
-  local at = redis.call('LPOS', keys['line:'] .. head.line, jobs.entry_of(id, facts), 'MAXLEN', depth)
+  local aside = jobs.aside_of(id, facts)
+  local is_aside = redis.call('ZSCORE', keys['stray:'] .. head.type, aside) or redis.call('ZSCORE', keys['parked:'], aside) or
+    redis.call('ZSCORE', keys['parked:'] .. head.key, aside)
+  -- Whoever is put aside is not in line: what stands there does not hold it back.
+  local at = is_aside and 0 or redis.call('LPOS', keys['line:'] .. head.line, jobs.entry_of(id, facts), 'MAXLEN', depth + 1)
   say('ahead_in_line', at or -1)
-  say('line_length', redis.call('LLEN', keys['line:'] .. head.line))
   say('tenants', redis.call('ZCARD', keys['ring:'] .. whole(head.priority)))
   say('share', tonumber(redis.call('HGET', keys.shares, head.tenant) or '1'))
   for _, key in ipairs({'', head.key}) do
