@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, Group
 from rich.padding import Padding
 from rich.table import Table
@@ -35,6 +36,10 @@ _STYLES = {
     **dict.fromkeys(("problem", "failed", "left", "stopped", "dead"), "red"),
 }
 _ANY_WIDTH = 10_000
+_WHOLE = ("id", "next")
+_GAP = 3  # between two columns
+_LEAST_TEXT = 8
+_SHORT_NAME = 4
 # Controls, invisible and direction-changing characters, lone surrogates, line separators.
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
@@ -75,7 +80,10 @@ def print_json_line(document: object) -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str) -> None:
     """Rows for people; numbers to the right. A column named `state` or `level` is coloured, one
-    named `id` or `next` is never broken, and one named `data` gets what room is left.
+    named `data` gets what room is left.
+
+    On a narrow terminal text is broken first, then names of columns. Numbers, and columns named
+    `id` or `next`, are never broken or cut: lines that are still too long go on below.
     """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
     table.expand = "data" in columns and terminal().width < _ANY_WIDTH
@@ -83,18 +91,34 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], empty: s
     if not lines:
         say(empty)
         return
+    least = [
+        _least_width(column, [line[at] for line in lines]) for at, column in enumerate(columns)
+    ]
+    gaps = _GAP * (len(columns) - 1)
+    is_tight = sum(map(max, least, map(len, columns))) + gaps > terminal().width
+    if sum(least) + gaps > terminal().width:
+        table.width = sum(least) + gaps
     for index, column in enumerate(columns):
         is_number = all(isinstance(line[index], int) for line in lines)
+        is_whole = is_number or column in _WHOLE
         table.add_column(
-            column,
+            Text(column, overflow="fold", no_wrap=False) if is_tight else column,
             justify="right" if is_number else "left",
             overflow="ellipsis" if column == "data" else "fold",
-            no_wrap=is_number or column in ("id", "next", "data"),
+            no_wrap=is_whole or column == "data",
             ratio=1 if column == "data" else None,
+            min_width=least[index],
+            max_width=least[index] if is_tight and is_whole else None,
         )
     for line in lines:
         table.add_row(*map(_text, line))
     _show(table)
+
+
+def _least_width(column: str, cells: Sequence[Cell]) -> int:
+    longest = max(cell_len(line) for cell in cells for line in _text(cell).plain.split("\n"))
+    is_whole = column in _WHOLE or all(isinstance(cell, int) for cell in cells)
+    return max(longest if is_whole else min(longest, _LEAST_TEXT), min(len(column), _SHORT_NAME))
 
 
 def print_facts(title: str, facts: Iterable[tuple[str, Cell]]) -> None:
@@ -174,4 +198,5 @@ def _text(value: Cell) -> Text:
 
 
 def _show(content: RenderableType) -> None:
-    terminal().print(content)
+    # What is too long for the terminal is broken there, where cropping would lose it.
+    terminal().print(content, crop=False)
