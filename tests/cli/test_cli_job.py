@@ -289,3 +289,13 @@ def test_a_job_is_found_among_queues_of_tasks(
 
     assert cli.json("job", "show", job.id)["queue"] == "mail"
     assert "holds plain tasks" in cli("job", "show", job.id, "-q", "a").stderr
+
+
+@pytest.mark.parametrize("command", ["show", "explain", "log"])
+def test_what_is_no_id_is_refused_also_where_there_is_no_queue(
+    cli: CommandLine, command: str
+) -> None:
+    result = cli("job", command, "zzz")
+
+    assert result.exit_code == 1
+    assert "'zzz' is not the id of a job; it has 13 characters" in result.stderr

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,8 +16,6 @@ import pytest
 from tests.servers import wait_for
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import penstock
     from penstock.store.keys import QueueKeys
     from tests.servers import RedisServer
@@ -150,6 +149,25 @@ def test_a_reader_that_goes_away_is_no_drama(
         )
 
     assert result.stderr == b""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_full_disk_is_one_line(
+    environment: dict[str, str], ps: penstock.Penstock, options: list[str]
+) -> None:
+    job = ps.jobs("mail").add("email")
+    command = [sys.executable, "-m", "penstock", "job", "show", job.id, *options]
+
+    with Path("/dev/full").open("wb") as full:
+        result = subprocess.run(
+            command, env=environment, stdout=full, stderr=subprocess.PIPE, check=False
+        )
+
+    assert result.returncode == 1
+    assert result.stderr.decode() == (
+        "penstock: the answer could not be written: No space left on device\n"
+    )
 
 
 def test_a_worker_runs_the_handlers_of_a_module_until_it_is_told_to_stop(

@@ -180,7 +180,7 @@ def test_a_schedule_that_is_not_there_is_an_error(
     ("arguments", "status", "message"),
     [
         ([], 2, "Say when: give --cron or --every"),
-        (["--cron", "* * * * *", "--every", "5"], 2, "Say when: give --cron or --every"),
+        (["--cron", "* * * * *", "--every", "5"], 2, "give only one of them"),
         (["--cron", "at noon"], 1, "cannot be read (not five fields)"),
         (["--cron", "0 0 30 2 *"], 1, "never fires, because no such day exists"),
         (["--cron", "0 0 * * *", "--timezone", "Mars"], 1, "time zone 'Mars' is not known here"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import sys
 
 import click
@@ -14,10 +16,13 @@ from penstock.cli.fsck import fsck
 from penstock.cli.job import job
 from penstock.cli.options import examples
 from penstock.cli.queue import queue
+from penstock.cli.render import say_error
 from penstock.cli.schedule import schedule
 from penstock.cli.server import server
 from penstock.cli.worker import worker
 from penstock.demo.command import demo
+
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 @click.group(
@@ -45,4 +50,12 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that cannot show a character shows its code.
             stream.reconfigure(errors="backslashreplace")
-    program(prog_name="penstock")
+    try:
+        program(prog_name="penstock")
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        # What could not be written is still in the buffer, and would be tried again on the way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        say_error(f"the answer could not be written: {error.strerror}")
+        sys.exit(1)

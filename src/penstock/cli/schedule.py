@@ -130,8 +130,10 @@ def add(
     DATA is JSON; - reads it from stdin. A schedule of the same NAME is replaced. Whichever worker
     of the queue is there sends the jobs when they are due.
     """
-    if (cron is None) == (every is None):
+    if cron is None and every is None:
         raise click.UsageError("Say when: give --cron or --every.")
+    if cron is not None and every is not None:
+        raise click.UsageError("--cron and --every both say when; give only one of them.")
     data = read_data(text, is_base64)
     with at.connected() as client:
         state = client.schedules(queue).add(

@@ -14,6 +14,7 @@ from penstock.client._async.session import AsyncWorkerSession
 from penstock.client._async.store import AsyncStore
 from penstock.client._async.transport import run_blocking, wait_futures
 from penstock.client.results import Results
+from penstock.codec.ids import id_number
 from penstock.errors import JobNotFound, QueueNotFound, ResultTimeout
 from penstock.model.names import check_worker_name
 from penstock.model.workers import worker_name
@@ -56,6 +57,7 @@ class AsyncPenstock:
 
     async def job(self, id: str, queue: str | None = None) -> AsyncJob[Any]:
         """The job of this id, wherever it is if no queue is named. Raises JobNotFound."""
+        id_number(id)  # refuses what is no id, also where there is no queue to look in
         for name in [queue] if queue else await self.queues():
             try:
                 return await self.jobs(name).get(id)

@@ -16,6 +16,7 @@ from penstock.client._sync.session import WorkerSession
 from penstock.client._sync.store import Store
 from penstock.client._sync.transport import run_blocking, wait_futures
 from penstock.client.results import Results
+from penstock.codec.ids import id_number
 from penstock.errors import JobNotFound, QueueNotFound, ResultTimeout
 from penstock.model.names import check_worker_name
 from penstock.model.workers import worker_name
@@ -58,6 +59,7 @@ class Penstock:
 
     def job(self, id: str, queue: str | None = None) -> Job[Any]:
         """The job of this id, wherever it is if no queue is named. Raises JobNotFound."""
+        id_number(id)  # refuses what is no id, also where there is no queue to look in
         for name in [queue] if queue else self.queues():
             try:
                 return self.jobs(name).get(id)
