@@ -159,6 +159,8 @@ def decode_backoff(text: str) -> Backoff:
 class Retry(Exception):
     """Raised by a handler: run this job again after `after` (seconds or a timedelta), whatever its
     backoff says, or after what the backoff says if None.
+
+    It counts as an attempt. If none is left the job is dead, and without `attempts=...` it has one.
     """
 
     after_ms: int | None = None
