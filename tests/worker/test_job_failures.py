@@ -111,6 +111,21 @@ def test_a_job_that_asks_for_it_is_tried_again_after_the_time_it_names(
 
 
 @everywhere
+def test_a_job_that_asks_for_another_attempt_and_has_none_is_dead_and_says_so(
+    ps: penstock.Penstock, serve: Serve, function: AnyJob
+) -> None:
+    serve(function)
+    job = function.on(ps).options(attempts=2).send("retry later")
+
+    with pytest.raises(penstock.JobFailed, match=r"no attempt was left \(attempts=2\)"):
+        job.result(20)
+
+    first, last = job.attempts()
+    assert first.error and first.error.message == "the handler asked for another attempt"
+    assert last.error and "no attempt was left" in last.error.message
+
+
+@everywhere
 def test_a_job_that_rejects_itself_is_not_tried_again(
     ps: penstock.Penstock, serve: Serve, function: AnyJob
 ) -> None:

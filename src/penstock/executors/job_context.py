@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import signal as signals
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -16,7 +17,7 @@ from penstock.errors import JobCancelled, JobTimeout
 from penstock.executors.assignment import Context
 from penstock.model.jobs import JobError, Report, make_progress
 from penstock.model.queues import check_payload
-from penstock.model.retries import decode_backoff, delay_ms
+from penstock.model.retries import Retry, decode_backoff, delay_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,6 +31,7 @@ log = logging.getLogger("penstock.worker")
 
 MAX_LINE = 4096
 _CANCELLED = describe(JobCancelled()).type
+_RETRY = describe(Retry()).type
 
 
 class JobOrigin(Protocol):
@@ -186,6 +188,10 @@ class JobContext(Context):
         self.outcome = "final" if judgement.is_final else "failed"
         self.reason = judgement.reason
         self.delay_ms = self._delay_ms(judgement)
+        attempts = self.handed_out.attempts
+        if error.type == _RETRY and self.handed_out.failures + 1 >= attempts:
+            why = f"{error.message}; no attempt was left (attempts={attempts})"
+            error = replace(error, message=why)
         self.result = pack_error(error)
         log.warning(
             "job failed queue=%s job=%s type=%s attempt=%d error=%s: %r",
