@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.errors import JobCancelled, JobFailed, JobNotFound, PenstockError, ResultTimeout
+
 if TYPE_CHECKING:
     from tests.servers import RedisServer
 
@@ -33,10 +35,27 @@ EXAMPLES = [
 def test_an_example_runs_as_it_stands(
     code: str, server: RedisServer, namespace: str, tmp_path: Path
 ) -> None:
-    program = tmp_path / "app.py"
-    program.write_text(code)
+    run = run_example(code, server, namespace, tmp_path)
 
-    run = subprocess.run(
+    assert run.returncode == 0, run.stderr
+
+
+def test_whoever_tries_all_examples_can_do_so_on_one_store(
+    server: RedisServer, namespace: str, tmp_path: Path
+) -> None:
+    for document in DOCUMENTS:
+        for code in examples_in(document):
+            run = run_example(code, server, namespace, tmp_path)
+
+            assert run.returncode == 0, f"{document.name}: {run.stderr}"
+
+
+def run_example(
+    code: str, server: RedisServer, namespace: str, folder: Path
+) -> subprocess.CompletedProcess[str]:
+    program = folder / "app.py"
+    program.write_text(code)
+    return subprocess.run(
         [sys.executable, "-W", "error", str(program)],
         env={"PENSTOCK_URL": server.url, "PENSTOCK_NAMESPACE": namespace},
         capture_output=True,
@@ -45,7 +64,10 @@ def test_an_example_runs_as_it_stands(
         check=False,
     )
 
-    assert run.returncode == 0, run.stderr
+
+@pytest.mark.parametrize("error", [ResultTimeout, JobFailed, JobCancelled, JobNotFound])
+def test_whoever_waits_for_a_result_is_told_what_may_be_raised(error: type[PenstockError]) -> None:
+    assert f"`{error.__name__}`" in (ROOT / "docs" / "jobs.md").read_text()
 
 
 def test_the_examples_of_tests_pass(tmp_path: Path) -> None:
