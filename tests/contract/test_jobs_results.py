@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -36,7 +38,7 @@ def waiter(any_store: RedisServer | RedisCluster, namespace: str) -> Iterator[pe
 
 def is_waiting(client: penstock.Penstock, jobs: int = 1) -> bool:
     """Whether the client listens to the channels of so many jobs, and has looked at each."""
-    watches = list(client.results._watches.values())
+    watches = list(client.results._mine().by_place.values())
     return sum(len(w._jobs) for w in watches) == jobs and not any(
         w._new or w._seen or w._unconfirmed for w in watches
     )
@@ -159,7 +161,7 @@ def test_waiting_again_and_again_keeps_nothing_of_the_times_before(mail: penstoc
         with pytest.raises(ResultTimeout):
             job.result(0.001)
 
-    [watch] = mail._client.results._watches.values()
+    [watch] = mail._client.results._mine().by_place.values()
     wait_for(lambda: not watch._jobs)
 
 
@@ -243,6 +245,44 @@ def test_many_threads_can_wait_for_one_job(
         hand.finish(hand.take_one(), 42)
 
         assert [result.result(20) for result in results] == [42] * 8
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_child_process_gets_results_whatever_threads_did_at_the_fork(
+    waiter: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    job, other = (waiter.job(job.id) for job in mail.add_many("email", range(2)))
+    hand.finish(hand.take_one(), "done")
+    is_over = threading.Event()
+
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(4):
+            threads.submit(_begin_to_wait_again_and_again, other, is_over)
+        wait_for(waiter.results._mine().by_place.values)
+        children = [_fork(lambda: job.result(20) == "done") for _ in range(10)]
+        is_over.set()
+
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 10
+
+
+def _begin_to_wait_again_and_again(job: penstock.Job[Any], is_over: threading.Event) -> None:
+    results = job._client.results
+    while not is_over.is_set():
+        results.forget(job._keys, job._number, job._watch())
+
+
+def _fork(is_right: Callable[[], bool]) -> int:
+    """A child that ends with 0 if it finds something to be so, and is killed if it hangs."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(20)
+            code = 0 if is_right() else 2
+        finally:
+            os._exit(code)
+    return child
 
 
 def test_an_event_loop_can_wait_for_many(

@@ -56,38 +56,60 @@ class Results:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._lock = threading.Lock()
-        self._watches: dict[str, _Watch] = {}
-        self._pid = os.getpid()
+        self._is_sharded = settings.dialect is not None and (
+            settings.dialect.channels == CLUSTER.channels
+        )
+        self._by_process = {os.getpid(): _Watches()}
 
     def watch(self, keys: QueueKeys, id_number: int) -> Future[Ending]:
-        """A future of how a job ends; cancel it when it is of no interest any more."""
-        is_sharded = self._settings.dialect is not None and (
-            self._settings.dialect.channels == CLUSTER.channels
-        )
-        with self._lock:
-            if self._pid != os.getpid():
-                # A child process has neither the threads nor a right to the connections.
-                self._pid, self._watches = os.getpid(), {}
-            place = keys.queue if is_sharded else ""
-            watch = self._watches.get(place)
+        """A future of how a job ends; forget it when it is of no interest any more."""
+        mine, place = self._mine(), self._place(keys)
+        with mine.lock:
+            watch = mine.by_place.get(place)
             if watch is None or not watch.is_alive:
-                watch = self._watches[place] = _Watch(self._settings, keys, is_sharded)
+                watch = mine.by_place[place] = _Watch(self._settings, keys, self._is_sharded)
             return watch.add(keys, id_number)
 
     def forget(self, keys: QueueKeys, id_number: int, future: Future[Ending]) -> None:
         """Nobody waits for this any more."""
-        future.cancel()
-        with self._lock:
-            watches = list(self._watches.values())
-        for watch in watches:
+        mine = self._mine()
+        with mine.lock:
+            watch = mine.by_place.get(self._place(keys))
+        if watch is not None:
             watch.forget(keys, id_number, future)
 
     def close(self) -> None:
-        with self._lock:
-            watches, self._watches = self._watches, {}
+        mine = self._mine()
+        with mine.lock:
+            watches, mine.by_place = mine.by_place, {}
         for watch in watches.values():
             watch.close()
+
+    def _place(self, keys: QueueKeys) -> str:
+        return keys.queue if self._is_sharded else ""
+
+    def _mine(self) -> _Watches:
+        """The watches of this process. After a fork they are new: a child has neither the threads
+        of its parent nor a right to its connections, and if another thread held a lock at that
+        moment, nobody in the child would ever give it back.
+        """
+        process = os.getpid()
+        mine = self._by_process.get(process)
+        if mine is None:
+            # In one step, because several threads of the child may come here at once.
+            mine = self._by_process.setdefault(process, _Watches())
+            for other in set(self._by_process) - {process}:
+                for watch in self._by_process.pop(other, _Watches()).by_place.values():
+                    watch.let_go()
+        return mine
+
+
+class _Watches:
+    """The connections of one process: one, or one for each queue."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.by_place: dict[str, _Watch] = {}
 
 
 class _Job:
@@ -160,6 +182,15 @@ class _Watch:
         if self._thread is not threading.current_thread():
             self._thread.join(5.0)
 
+    def let_go(self) -> None:
+        """Close the connections, and nothing else: in a child, they are still those of the
+        parent.
+        """
+        self._disconnect()
+        self._store.close()
+        self._called.close()
+        self._caller.close()
+
     def _call(self) -> None:
         with suppress(OSError):  # enough calls are waiting already, or it is over
             self._caller.send(b"!")
@@ -183,10 +214,7 @@ class _Watch:
             raise
         finally:
             self._is_closed = True
-            self._disconnect()
-            self._store.close()
-            self._called.close()
-            self._caller.close()
+            self.let_go()
 
     def _listen(self) -> None:
         assert self._listener is not None
