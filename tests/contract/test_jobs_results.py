@@ -18,6 +18,7 @@ from penstock.errors import (
     JobFailed,
     JobNotFound,
     ResultTimeout,
+    StoreUnavailable,
 )
 from penstock.model.jobs import Report
 from tests.servers import RedisCluster, wait_for
@@ -245,6 +246,19 @@ def test_many_threads_can_wait_for_one_job(
         hand.finish(hand.take_one(), 42)
 
         assert [result.result(20) for result in results] == [42] * 8
+
+
+def test_a_closed_client_waits_for_nothing(
+    waiter: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    job = waiter.job(mail.add("email").id)
+    hand.finish(hand.take_one())
+    waiter.close()
+
+    with pytest.raises(StoreUnavailable, match="the client was closed, so it cannot wait for jobs"):
+        job.result(20)
+
+    assert not waiter.results._mine().by_place
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")

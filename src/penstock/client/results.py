@@ -60,11 +60,20 @@ class Results:
             settings.dialect.channels == CLUSTER.channels
         )
         self._by_process = {os.getpid(): _Watches()}
+        self._is_closed = False
 
     def watch(self, keys: QueueKeys, id_number: int) -> Future[Ending]:
-        """A future of how a job ends; forget it when it is of no interest any more."""
+        """A future of how a job ends; forget it when it is of no interest any more.
+
+        Raises StoreUnavailable once the client is closed.
+        """
         mine, place = self._mine(), self._place(keys)
         with mine.lock:
+            if self._is_closed:
+                raise StoreUnavailable(
+                    "the client was closed, so it cannot wait for jobs any more; ask for the "
+                    "result with another client"
+                )
             watch = mine.by_place.get(place)
             if watch is None or not watch.is_alive:
                 watch = mine.by_place[place] = _Watch(self._settings, keys, self._is_sharded)
@@ -81,6 +90,7 @@ class Results:
     def close(self) -> None:
         mine = self._mine()
         with mine.lock:
+            self._is_closed = True
             watches, mine.by_place = mine.by_place, {}
         for watch in watches.values():
             watch.close()
