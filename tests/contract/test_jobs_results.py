@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -21,12 +22,12 @@ from penstock.errors import (
     StoreUnavailable,
 )
 from penstock.model.jobs import Report
+from tests.contract.job_workers import Hand
 from tests.servers import RedisCluster, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.contract.job_workers import Hand
     from tests.servers import RedisServer
 
 
@@ -192,6 +193,48 @@ def test_jobs_come_as_they_are_completed(
     assert list(completed) == []
 
 
+def test_waiting_for_four_times_as_many_is_four_times_the_work(
+    any_store: RedisServer | RedisCluster, waiter: penstock.Penstock, namespace: str
+) -> None:
+    few, many = (_end_many(waiter, queue, jobs) for queue, jobs in (("few", 250), ("many", 1000)))
+
+    async def wait(jobs: list[penstock.Job[Any]]) -> int:
+        async with await penstock.aconnect(any_store.url, namespace=namespace) as client:
+            own = [client.jobs(job.queue)._job(job._number, "email") for job in jobs]
+            return len((await client.wait(own, 60))[0])
+
+    for ended in (lambda jobs: len(waiter.wait(jobs, 60)[0]), lambda jobs: asyncio.run(wait(jobs))):
+        calls_of_few, calls_of_many = _count_calls(ended, few), _count_calls(ended, many)
+        assert calls_of_many < 6 * calls_of_few
+
+
+def _end_many(ps: penstock.Penstock, queue: str, jobs: int) -> list[penstock.Job[Any]]:
+    sent = ps.jobs(queue).add_many("email", range(jobs))
+    hand = Hand(ps, f"hand-{queue}", queue=queue)
+    while taken := hand.take(1000):
+        hand.report(*(Report(job.process, "done") for job in taken))
+    return sent
+
+
+def _count_calls(
+    ended: Callable[[list[penstock.Job[Any]]], int], jobs: list[penstock.Job[Any]]
+) -> int:
+    """How many functions this thread calls until all jobs are known to have ended."""
+    calls = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        assert ended(jobs) == len(jobs)
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
 def test_waiting_for_no_jobs_is_over_at_once(ps: penstock.Penstock) -> None:
     assert ps.wait([]) == ([], [])
     assert list(ps.as_completed([])) == []
@@ -259,6 +302,20 @@ def test_a_closed_client_waits_for_nothing(
         job.result(20)
 
     assert not waiter.results._mine().by_place
+
+
+def test_a_wait_that_fails_does_not_say_that_jobs_have_ended(
+    waiter: penstock.Penstock, mail: penstock.Jobs
+) -> None:
+    job = waiter.job(mail.add("email").id)
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(waiter.wait, [job], 20)
+        wait_for(lambda: is_waiting(waiter))
+
+        waiter.close()
+
+        with pytest.raises(StoreUnavailable, match="the client was closed while somebody waited"):
+            waiting.result(20)
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")

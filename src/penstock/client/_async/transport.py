@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from typing import TYPE_CHECKING, Any, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.client.wire import ConnectionLost, expect_ok, new_reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from concurrent.futures import Future
 
     from penstock.client.address import Address, Endpoint
@@ -253,21 +254,28 @@ async def run_blocking(action: Callable[[], None]) -> None:
     await asyncio.to_thread(action)
 
 
-async def wait_future(future: Future[T], timeout_s: float | None) -> T:
-    """What a future of another thread comes to. Raises TimeoutError."""
-    async with asyncio.timeout(timeout_s):
-        return await asyncio.wrap_future(future)
+class AsyncArrivals(Generic[T]):
+    """Futures of another thread, in the order in which they are done. Each says so itself, once, so
+    the cost of many grows with their number and no faster.
+    """
 
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._done: asyncio.Queue[Future[T]] = asyncio.Queue()
 
-async def wait_futures(futures: Iterable[Future[T]], timeout_s: float | None) -> set[Future[T]]:
-    """Those that are done as soon as one is, or none if time is up."""
-    pending = {asyncio.ensure_future(_shielded(future)): future for future in futures}
-    done, rest = await asyncio.wait(pending, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
-    for task in rest:
-        task.cancel()
-    return {pending[task] for task in done}
+    def expect(self, future: Future[T]) -> None:
+        future.add_done_callback(self._arrive)
 
+    async def take(self, timeout_s: float | None) -> list[Future[T]]:
+        """Those that are done, as soon as one is; none if time is up."""
+        found = []
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                found.append(await self._done.get())
+        while not self._done.empty():
+            found.append(self._done.get_nowait())
+        return found
 
-async def _shielded(future: Future[T]) -> None:
-    """Ends when the future does; giving up the wait does not cancel the future."""
-    await asyncio.wait([asyncio.wrap_future(future)])
+    def _arrive(self, future: Future[T]) -> None:
+        with suppress(RuntimeError):  # the loop is closed, so nobody waits there any more
+            self._loop.call_soon_threadsafe(self._done.put_nowait, future)

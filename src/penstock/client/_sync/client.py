@@ -14,7 +14,7 @@ from penstock.client._sync.recovery import fail_worker
 from penstock.client._sync.schedules import Schedules
 from penstock.client._sync.session import WorkerSession
 from penstock.client._sync.store import Store
-from penstock.client._sync.transport import run_blocking, wait_futures
+from penstock.client._sync.transport import Arrivals, run_blocking
 from penstock.client.results import Results
 from penstock.codec.ids import id_number
 from penstock.errors import JobNotFound, QueueNotFound, ResultTimeout
@@ -25,9 +25,11 @@ from penstock.store.keys import NamespaceKeys
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
+    from concurrent.futures import Future
     from types import TracebackType
 
     from penstock.client._sync.job import Job
+    from penstock.client.results import Ending
     from penstock.client.settings import Settings
     from penstock.model.queues import QueueState, Returned
     from penstock.model.workers import WorkerInfo
@@ -79,7 +81,8 @@ class Penstock:
         ended: list[Job[Any]] = []
         for job in self.as_completed(waiting, timeout, raises=False):
             ended.append(job)
-        return ended, [job for job in waiting if job not in ended]
+        has_ended = {id(job) for job in ended}
+        return ended, [job for job in waiting if id(job) not in has_ended]
 
     def as_completed(
         self, jobs: Iterable[Job[Any]], timeout: float | None = None, raises: bool = True
@@ -87,12 +90,17 @@ class Penstock:
         """The jobs one by one as they end, in whatever way. Raises ResultTimeout if time is up
         (unless `raises` is False: then it just ends).
         """
-        pending = {job._watch(): job for job in jobs}
         deadline = None if timeout is None else time.monotonic() + timeout
+        pending: dict[Future[Ending], Job[Any]] = {}
+        arrivals: Arrivals[Ending] = Arrivals()
         try:
+            for job in jobs:
+                future = job._watch()
+                pending[future] = job
+                arrivals.expect(future)
             while pending:
                 left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
-                done = wait_futures(pending, left_s)
+                done = arrivals.take(left_s)
                 if not done and raises:
                     raise ResultTimeout(
                         f"{len(pending)} jobs have not ended within {timeout:g} s; "
@@ -101,10 +109,11 @@ class Penstock:
                 if not done:
                     return
                 for future in done:
+                    future.result()  # raises if the wait has failed, which is no end of a job
                     yield pending.pop(future)
         finally:
             for future, job in pending.items():
-                self.results.forget(job._keys, job._number, future)
+                job._forget(future)
 
     def queues(self) -> list[str]:
         """The names of all queues, in order.

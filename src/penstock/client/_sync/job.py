@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from penstock.client._sync.transport import wait_future
+from penstock.client._sync.transport import Arrivals
 from penstock.codec.ids import id_text
 from penstock.codec.records import open_error
 from penstock.codec.values import open_result
@@ -101,16 +101,17 @@ class Job(Generic[R]):
         """
         timeout_s = None if timeout is None else check_seconds("timeout", timeout)
         future = self._watch()
+        arrivals: Arrivals[Ending] = Arrivals()
+        arrivals.expect(future)
         try:
-            ending = wait_future(future, timeout_s)
-        except TimeoutError:
-            raise ResultTimeout(
-                f"job {self.id} has not ended within {timeout_s:g} s; it may still do so, "
-                f"`penstock job explain {self.id}` says what it waits for"
-            ) from None
+            if not arrivals.take(timeout_s):
+                raise ResultTimeout(
+                    f"job {self.id} has not ended within {timeout_s:g} s; it may still do so, "
+                    f"`penstock job explain {self.id}` says what it waits for"
+                )
         finally:
-            self._client.results.forget(self._keys, self._number, future)
-        return self._open(ending)  # type: ignore[no-any-return]
+            self._forget(future)
+        return self._open(future.result())  # type: ignore[no-any-return]
 
     def cancel(self) -> JobState:
         """Cancel it: at once if it waits; if it runs, its worker is told, and it is cancelled when
@@ -199,6 +200,9 @@ class Job(Generic[R]):
 
     def _watch(self) -> Future[Ending]:
         return self._client.results.watch(self._keys, self._number)
+
+    def _forget(self, future: Future[Ending]) -> None:
+        self._client.results.forget(self._keys, self._number, future)
 
     def _open(self, ending: Ending) -> Any:
         if ending.state == "done":

@@ -9,13 +9,15 @@ import select
 import socket
 import time
 from collections import deque
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from typing import TYPE_CHECKING, Any, TypeVar
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.client.wire import ConnectionLost, expect_ok, new_reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
+    from concurrent.futures import Future
 
     from penstock.client.address import Address, Endpoint
     from penstock.client.wire import Meanwhile
@@ -224,11 +226,22 @@ def run_blocking(action: Callable[[], None]) -> None:
     action()
 
 
-def wait_future(future: Future[T], timeout_s: float | None) -> T:
-    """What a future of another thread comes to. Raises TimeoutError."""
-    return future.result(timeout_s)
+class Arrivals(Generic[T]):
+    """Futures of another thread, in the order in which they are done. Each says so itself, once, so
+    the cost of many grows with their number and no faster.
+    """
 
+    def __init__(self) -> None:
+        self._done: SimpleQueue[Future[T]] = SimpleQueue()
 
-def wait_futures(futures: Iterable[Future[T]], timeout_s: float | None) -> set[Future[T]]:
-    """Those that are done as soon as one is, or none if time is up."""
-    return wait(futures, timeout_s, return_when=FIRST_COMPLETED).done
+    def expect(self, future: Future[T]) -> None:
+        future.add_done_callback(self._done.put)
+
+    def take(self, timeout_s: float | None) -> list[Future[T]]:
+        """Those that are done, as soon as one is; none if time is up."""
+        found = []
+        with suppress(Empty):
+            found.append(self._done.get(timeout=timeout_s))
+            while True:
+                found.append(self._done.get_nowait())
+        return found
