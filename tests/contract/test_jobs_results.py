@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -154,6 +155,56 @@ def test_waiting_has_an_end(mail: penstock.Jobs) -> None:
     assert mail._client.wait([job], 0.01) == ([], [job])
     with pytest.raises(InvalidArgument, match="timeout is nan; give seconds"):
         job.result(float("nan"))
+
+
+WRONG_TIMES: list[Any] = [float("nan"), float("inf"), -1, "1", True]
+
+
+@pytest.mark.parametrize("time", WRONG_TIMES, ids=repr)
+def test_a_wrong_timeout_is_refused_before_anything_is_watched(
+    ps: penstock.Penstock, mail: penstock.Jobs, time: Any
+) -> None:
+    job = mail.add("email")
+
+    with pytest.raises(InvalidArgument, match=r"timeout is .*; give seconds"):
+        ps.wait([job], time)
+    with pytest.raises(InvalidArgument, match=r"timeout is .*; give seconds"):
+        ps.as_completed([job], time)
+    with pytest.raises(InvalidArgument, match=r"timeout_s is .*; give seconds"):
+        mail.events(timeout_s=time)
+
+    assert not ps.results._mine().by_place
+
+
+def test_a_timeout_can_be_a_timedelta(ps: penstock.Penstock, mail: penstock.Jobs) -> None:
+    job, soon = mail.add("email"), timedelta(milliseconds=10)
+
+    assert ps.wait([job], soon) == ([], [job])
+    with pytest.raises(ResultTimeout, match=r"1 jobs have not ended within 0\.01 s"):
+        list(ps.as_completed([job], soon))
+    assert list(mail.events(timeout_s=soon)) == []
+
+
+def test_what_is_no_job_is_refused_before_anything_is_watched(
+    ps: penstock.Penstock, mail: penstock.Jobs
+) -> None:
+    job = mail.add("email")
+    wrong: list[tuple[Any, str]] = [
+        (
+            [job, 1],
+            "1 is no job that this client can wait for; give jobs as `add`, `send` and `job",
+        ),
+        ([job, job.id], f"'{job.id}' is no job"),
+        (job, "is no list; give a list of jobs"),
+        (None, "None is no list; give a list of jobs"),
+    ]
+    for given, message in wrong:
+        with pytest.raises(InvalidArgument, match=message):
+            ps.wait(given, 0)
+        with pytest.raises(InvalidArgument, match=message):
+            ps.as_completed(given)
+
+    assert not ps.results._mine().by_place
 
 
 def test_waiting_again_and_again_keeps_nothing_of_the_times_before(mail: penstock.Jobs) -> None:

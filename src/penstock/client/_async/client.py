@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.client._async.job import AsyncJob
 from penstock.client._async.jobs import AsyncJobs
 from penstock.client._async.queue import AsyncQueue
 from penstock.client._async.recovery import fail_worker
@@ -15,20 +17,21 @@ from penstock.client._async.store import AsyncStore
 from penstock.client._async.transport import AsyncArrivals, run_blocking
 from penstock.client.results import Results
 from penstock.codec.ids import id_number
-from penstock.errors import JobNotFound, QueueNotFound, ResultTimeout
+from penstock.errors import InvalidArgument, JobNotFound, QueueNotFound, ResultTimeout
+from penstock.model.job_options import check_seconds
 from penstock.model.names import check_worker_name
 from penstock.model.workers import worker_name
 from penstock.store.commands import queues, workers
 from penstock.store.keys import NamespaceKeys
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable
+    from collections.abc import AsyncGenerator
     from concurrent.futures import Future
     from types import TracebackType
 
-    from penstock.client._async.job import AsyncJob
     from penstock.client.results import Ending
     from penstock.client.settings import Settings
+    from penstock.model.job_options import Seconds
     from penstock.model.queues import QueueState, Returned
     from penstock.model.workers import WorkerInfo
 
@@ -72,23 +75,30 @@ class AsyncPenstock:
         )
 
     async def wait(
-        self, jobs: Iterable[AsyncJob[Any]], timeout: float | None = None
+        self, jobs: Iterable[AsyncJob[Any]], timeout: Seconds | None = None
     ) -> tuple[list[AsyncJob[Any]], list[AsyncJob[Any]]]:
         """Wait until all jobs have ended, or time is up; returns those that have, and the rest."""
-        waiting = list(jobs)
+        waiting = _check_jobs(jobs)
         ended: list[AsyncJob[Any]] = []
         async for job in self.as_completed(waiting, timeout, raises=False):
             ended.append(job)
         has_ended = {id(job) for job in ended}
         return ended, [job for job in waiting if id(job) not in has_ended]
 
-    async def as_completed(
-        self, jobs: Iterable[AsyncJob[Any]], timeout: float | None = None, raises: bool = True
+    def as_completed(
+        self, jobs: Iterable[AsyncJob[Any]], timeout: Seconds | None = None, raises: bool = True
     ) -> AsyncGenerator[AsyncJob[Any], None]:
         """The jobs one by one as they end, in whatever way. Raises ResultTimeout if time is up
         (unless `raises` is False: then it just ends).
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
+        # Not in the generator, which would only find out when the first job is asked for.
+        timeout_s = None if timeout is None else check_seconds("timeout", timeout)
+        return self._completed(_check_jobs(jobs), timeout_s, raises)
+
+    async def _completed(
+        self, jobs: Iterable[AsyncJob[Any]], timeout_s: float | None, raises: bool
+    ) -> AsyncGenerator[AsyncJob[Any], None]:
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
         pending: dict[Future[Ending], AsyncJob[Any]] = {}
         arrivals: AsyncArrivals[Ending] = AsyncArrivals()
         try:
@@ -101,7 +111,7 @@ class AsyncPenstock:
                 done = await arrivals.take(left_s)
                 if not done and raises:
                     raise ResultTimeout(
-                        f"{len(pending)} jobs have not ended within {timeout:g} s; "
+                        f"{len(pending)} jobs have not ended within {timeout_s:g} s; "
                         "they may still do so"
                     )
                 if not done:
@@ -206,6 +216,20 @@ class AsyncPenstock:
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
+
+
+def _check_jobs(jobs: Iterable[AsyncJob[Any]]) -> list[AsyncJob[Any]]:
+    """Refuse what is no job, before any is watched."""
+    if not isinstance(jobs, Iterable):
+        raise InvalidArgument(f"{jobs!r} is no list; give a list of jobs, also if it is one job")
+    listed = list(jobs)
+    for job in listed:
+        if not isinstance(job, AsyncJob):
+            raise InvalidArgument(
+                f"{job!r} is no job that this client can wait for; give jobs as `add`, `send` and "
+                "`job(id)` return them"
+            )
+    return listed
 
 
 def _pausable(name: str) -> str:

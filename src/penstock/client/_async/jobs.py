@@ -26,7 +26,14 @@ from penstock.model.job_filters import (
     make_filter,
     matches,
 )
-from penstock.model.job_options import MAX_WORDS, JobOptions, JobSettings, Seconds, make_options
+from penstock.model.job_options import (
+    MAX_WORDS,
+    JobOptions,
+    JobSettings,
+    Seconds,
+    check_seconds,
+    make_options,
+)
 from penstock.model.job_rules import (
     JobQueueSettings,
     check_job_settings,
@@ -327,16 +334,23 @@ class AsyncJobs:
             raise InvalidArgument(f"limit is {limit!r}; give a whole number from 1 to 10000")
         return await self._store.run(job_records.read_history(self._keys, after, limit))
 
-    async def events(
-        self, *kinds: JobEventKind, timeout_s: float | None = None
+    def events(
+        self, *kinds: JobEventKind, timeout_s: Seconds | None = None
     ) -> AsyncGenerator[JobEvent, None]:
         """Listen to what happens to jobs; all kinds of events if none is named.
 
         Live only: what happens while nobody listens is missed; `history` has every attempt. Ends
         when nothing comes for `timeout_s`.
         """
+        # Not in the generator, which would only find out when the first event is asked for.
         for kind in kinds:
             check_event_kind(kind)
+        given_s = None if timeout_s is None else check_seconds("timeout_s", timeout_s)
+        return self._listen(kinds, given_s)
+
+    async def _listen(
+        self, kinds: tuple[JobEventKind, ...], timeout_s: float | None
+    ) -> AsyncGenerator[JobEvent, None]:
         subscription = AsyncSubscription(self._store, self._keys.meta, [self._keys.events])
         try:
             await subscription.receive()

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.client._sync.job import Job
 from penstock.client._sync.jobs import Jobs
 from penstock.client._sync.queue import Queue
 from penstock.client._sync.recovery import fail_worker
@@ -17,20 +19,21 @@ from penstock.client._sync.store import Store
 from penstock.client._sync.transport import Arrivals, run_blocking
 from penstock.client.results import Results
 from penstock.codec.ids import id_number
-from penstock.errors import JobNotFound, QueueNotFound, ResultTimeout
+from penstock.errors import InvalidArgument, JobNotFound, QueueNotFound, ResultTimeout
+from penstock.model.job_options import check_seconds
 from penstock.model.names import check_worker_name
 from penstock.model.workers import worker_name
 from penstock.store.commands import queues, workers
 from penstock.store.keys import NamespaceKeys
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Generator
     from concurrent.futures import Future
     from types import TracebackType
 
-    from penstock.client._sync.job import Job
     from penstock.client.results import Ending
     from penstock.client.settings import Settings
+    from penstock.model.job_options import Seconds
     from penstock.model.queues import QueueState, Returned
     from penstock.model.workers import WorkerInfo
 
@@ -74,10 +77,10 @@ class Penstock:
         )
 
     def wait(
-        self, jobs: Iterable[Job[Any]], timeout: float | None = None
+        self, jobs: Iterable[Job[Any]], timeout: Seconds | None = None
     ) -> tuple[list[Job[Any]], list[Job[Any]]]:
         """Wait until all jobs have ended, or time is up; returns those that have, and the rest."""
-        waiting = list(jobs)
+        waiting = _check_jobs(jobs)
         ended: list[Job[Any]] = []
         for job in self.as_completed(waiting, timeout, raises=False):
             ended.append(job)
@@ -85,12 +88,19 @@ class Penstock:
         return ended, [job for job in waiting if id(job) not in has_ended]
 
     def as_completed(
-        self, jobs: Iterable[Job[Any]], timeout: float | None = None, raises: bool = True
+        self, jobs: Iterable[Job[Any]], timeout: Seconds | None = None, raises: bool = True
     ) -> Generator[Job[Any], None, None]:
         """The jobs one by one as they end, in whatever way. Raises ResultTimeout if time is up
         (unless `raises` is False: then it just ends).
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
+        # Not in the generator, which would only find out when the first job is asked for.
+        timeout_s = None if timeout is None else check_seconds("timeout", timeout)
+        return self._completed(_check_jobs(jobs), timeout_s, raises)
+
+    def _completed(
+        self, jobs: Iterable[Job[Any]], timeout_s: float | None, raises: bool
+    ) -> Generator[Job[Any], None, None]:
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
         pending: dict[Future[Ending], Job[Any]] = {}
         arrivals: Arrivals[Ending] = Arrivals()
         try:
@@ -103,7 +113,7 @@ class Penstock:
                 done = arrivals.take(left_s)
                 if not done and raises:
                     raise ResultTimeout(
-                        f"{len(pending)} jobs have not ended within {timeout:g} s; "
+                        f"{len(pending)} jobs have not ended within {timeout_s:g} s; "
                         "they may still do so"
                     )
                 if not done:
@@ -208,6 +218,20 @@ class Penstock:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _check_jobs(jobs: Iterable[Job[Any]]) -> list[Job[Any]]:
+    """Refuse what is no job, before any is watched."""
+    if not isinstance(jobs, Iterable):
+        raise InvalidArgument(f"{jobs!r} is no list; give a list of jobs, also if it is one job")
+    listed = list(jobs)
+    for job in listed:
+        if not isinstance(job, Job):
+            raise InvalidArgument(
+                f"{job!r} is no job that this client can wait for; give jobs as `add`, `send` and "
+                "`job(id)` return them"
+            )
+    return listed
 
 
 def _pausable(name: str) -> str:

@@ -28,7 +28,14 @@ from penstock.model.job_filters import (
     make_filter,
     matches,
 )
-from penstock.model.job_options import MAX_WORDS, JobOptions, JobSettings, Seconds, make_options
+from penstock.model.job_options import (
+    MAX_WORDS,
+    JobOptions,
+    JobSettings,
+    Seconds,
+    check_seconds,
+    make_options,
+)
 from penstock.model.job_rules import (
     JobQueueSettings,
     check_job_settings,
@@ -328,15 +335,22 @@ class Jobs:
         return self._store.run(job_records.read_history(self._keys, after, limit))
 
     def events(
-        self, *kinds: JobEventKind, timeout_s: float | None = None
+        self, *kinds: JobEventKind, timeout_s: Seconds | None = None
     ) -> Generator[JobEvent, None, None]:
         """Listen to what happens to jobs; all kinds of events if none is named.
 
         Live only: what happens while nobody listens is missed; `history` has every attempt. Ends
         when nothing comes for `timeout_s`.
         """
+        # Not in the generator, which would only find out when the first event is asked for.
         for kind in kinds:
             check_event_kind(kind)
+        given_s = None if timeout_s is None else check_seconds("timeout_s", timeout_s)
+        return self._listen(kinds, given_s)
+
+    def _listen(
+        self, kinds: tuple[JobEventKind, ...], timeout_s: float | None
+    ) -> Generator[JobEvent, None, None]:
         subscription = Subscription(self._store, self._keys.meta, [self._keys.events])
         try:
             subscription.receive()
