@@ -157,6 +157,70 @@ def test_waiting_has_an_end(mail: penstock.Jobs) -> None:
         job.result(float("nan"))
 
 
+def test_a_job_that_has_ended_is_found_in_no_time(
+    waiter: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    done, dead, cancelled, removed, ready = (
+        waiter.job(job.id) for job in mail.add_many("email", range(5))
+    )
+    for process, state in zip(hand.take(3), ("done", "dead", "cancelled"), strict=True):
+        hand.end_as(process, state)
+    removed.remove()
+
+    for _ in range(10):
+        assert done.result(0) is None
+        for job, error in (
+            (dead, JobFailed),
+            (cancelled, JobCancelled),
+            (removed, JobNotFound),
+            (ready, ResultTimeout),
+        ):
+            with pytest.raises(error):
+                job.result(0)
+
+    wait_for(lambda: is_waiting(waiter, 0))
+
+
+def test_all_that_have_ended_are_found_in_no_time(waiter: penstock.Penstock) -> None:
+    ended = [*_end_many(waiter, "few", 10), *_end_many(waiter, "many", 600)]
+    ready = waiter.jobs("few").add("email")
+
+    found, rest = waiter.wait([ready, *ended], 0)
+
+    assert ({job.id for job in found}, rest) == ({job.id for job in ended}, [ready])
+    completed = waiter.as_completed([ready, *ended], 0)
+    assert {next(completed).id for _ in ended} == {job.id for job in ended}
+    with pytest.raises(ResultTimeout, match="1 jobs have not ended within 0 s"):
+        next(completed)
+    wait_for(lambda: is_waiting(waiter, 0))
+
+
+def test_an_event_loop_finds_what_has_ended_in_no_time(
+    any_store: RedisServer | RedisCluster, namespace: str, mail: penstock.Jobs, hand: Hand
+) -> None:
+    async def look() -> None:
+        async with await penstock.aconnect(any_store.url, namespace=namespace) as client:
+            done, ready = await client.jobs("mail").add_many("email", range(2))
+            hand.finish(hand.take_one(), "done")
+            assert await done.result(0) == "done"
+            assert await client.wait([ready, done], 0) == ([done], [ready])
+            assert [job async for job in client.as_completed([done], 0)] == [done]
+            with pytest.raises(ResultTimeout):
+                await ready.result(0)
+
+    asyncio.run(look())
+
+
+def test_a_store_that_is_gone_holds_nobody_whose_time_is_up(own_server: RedisServer) -> None:
+    with penstock.connect(own_server.url, retry_for_s=None) as client:
+        job = client.jobs("mail").add("email")
+        own_server.kill()
+
+        with pytest.raises(ResultTimeout):
+            job.result(0)
+        assert client.wait([job], 0) == ([], [job])
+
+
 WRONG_TIMES: list[Any] = [float("nan"), float("inf"), -1, "1", True]
 
 

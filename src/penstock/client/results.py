@@ -26,12 +26,13 @@ from penstock.client.retry import Patience
 from penstock.client.wire import ConnectionLost, ReplyError, is_passing, pack, store_error
 from penstock.codec.records import open_notice
 from penstock.errors import PenstockError, StoreUnavailable
-from penstock.model.jobs import STATES_BY_CODE, JobInfo
+from penstock.model.jobs import STATES_BY_CODE
 from penstock.store.commands.job_records import read_jobs
 from penstock.store.script import CLUSTER
 
 if TYPE_CHECKING:
     from penstock.client.settings import Settings
+    from penstock.model.jobs import JobInfo
     from penstock.store.keys import QueueKeys
 
 log = logging.getLogger("penstock.client")
@@ -49,6 +50,16 @@ class Ending(NamedTuple):
     """done, dead, cancelled; or removed"""
     reason: str
     outcome: bytes
+
+
+_REMOVED = Ending("removed", "", b"")
+
+
+def ending_of(info: JobInfo | None) -> Ending | None:
+    """How a job has ended that was read, or found to be gone; None if it has not."""
+    if info is None:
+        return _REMOVED
+    return Ending(info.state, info.reason, info.outcome) if info.is_final else None
 
 
 class Results:
@@ -310,7 +321,7 @@ class _Watch:
         elif word in (b"message", b"smessage") and job is not None:
             notice = open_notice(message[2])
             if notice.state == "-":
-                self._resolve(job, Ending("removed", "", b""))
+                self._resolve(job, _REMOVED)
             elif notice.outcome is None:
                 self._look_soon(job, 0.0)
             else:
@@ -333,10 +344,9 @@ class _Watch:
         for keys, jobs in by_queue.items():
             found = self._store.run(read_jobs(keys, [job.number for job in jobs], with_data=False))
             for job, info in zip(jobs, found, strict=True):
-                if info is not None and info.is_final:
-                    self._resolve(job, _ending(info))
-                elif info is None and job.was_absent:
-                    self._resolve(job, Ending("removed", "", b""))
+                ending = ending_of(info)
+                if ending is not None and (info is not None or job.was_absent):
+                    self._resolve(job, ending)
                 elif info is None:
                     # It may have ended just now and not be kept: then how it ended is on its way,
                     # and comes before the answer to this.
@@ -372,7 +382,3 @@ def _closed() -> StoreUnavailable:
         "the client was closed while somebody waited for the end of a job; the job itself goes on, "
         "so ask for its result with another client"
     )
-
-
-def _ending(info: JobInfo) -> Ending:
-    return Ending(info.state, info.reason, info.outcome)

@@ -32,6 +32,9 @@ class InlineStore(AsyncStore):
     async def run(self, command: Command[R]) -> R:
         return self._inner.run(command)
 
+    async def run_soon(self, command: Command[R]) -> R:
+        return self._inner.run_soon(command)
+
     async def run_once(
         self, build: Callable[[Operation], Command[R]], meanwhile: Meanwhile = None
     ) -> R:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.client._async.job import AsyncJob
 from penstock.client._async.jobs import AsyncJobs
+from penstock.client._async.last_look import find_ended
 from penstock.client._async.queue import AsyncQueue
 from penstock.client._async.recovery import fail_worker
 from penstock.client._async.schedules import AsyncSchedules
@@ -77,7 +78,9 @@ class AsyncPenstock:
     async def wait(
         self, jobs: Iterable[AsyncJob[Any]], timeout: Seconds | None = None
     ) -> tuple[list[AsyncJob[Any]], list[AsyncJob[Any]]]:
-        """Wait until all jobs have ended, or time is up; returns those that have, and the rest."""
+        """Wait until all jobs have ended, or time is up; returns those that have, and the rest.
+        With a timeout of 0 it just looks.
+        """
         waiting = _check_jobs(jobs)
         ended: list[AsyncJob[Any]] = []
         async for job in self.as_completed(waiting, timeout, raises=False):
@@ -106,19 +109,23 @@ class AsyncPenstock:
                 future = job._watch()
                 pending[future] = job
                 arrivals.expect(future)
-            while pending:
+            is_late = False
+            while pending and not is_late:
                 left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
                 done = await arrivals.take(left_s)
-                if not done and raises:
-                    raise ResultTimeout(
-                        f"{len(pending)} jobs have not ended within {timeout_s:g} s; "
-                        "they may still do so"
-                    )
-                if not done:
-                    return
+                is_late = not done
                 for future in done:
                     future.result()  # raises if the wait has failed, which is no end of a job
                     yield pending.pop(future)
+            if pending:
+                ended = await find_ended(pending.values())
+                for future in [future for future, job in pending.items() if job in ended]:
+                    yield pending.pop(future)
+            if pending and raises:
+                raise ResultTimeout(
+                    f"{len(pending)} jobs have not ended within {timeout_s:g} s; "
+                    "they may still do so"
+                )
         finally:
             for future, job in pending.items():
                 job._forget(future)

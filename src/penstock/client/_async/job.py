@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from penstock.client._async.last_look import find_ended
 from penstock.client._async.transport import AsyncArrivals
 from penstock.codec.ids import id_text
 from penstock.codec.records import open_error
@@ -94,7 +95,7 @@ class AsyncJob(Generic[R]):
         return (await self.info()).progress
 
     async def result(self, timeout: Seconds | None = None) -> R:
-        """What the job returned; waits until it has ended.
+        """What the job returned; waits until it has ended. With a timeout of 0 it just looks.
 
         Raises JobFailed if it is dead, JobCancelled, JobNotFound if it was removed, and
         ResultTimeout if it has not ended within `timeout` seconds.
@@ -104,14 +105,19 @@ class AsyncJob(Generic[R]):
         arrivals: AsyncArrivals[Ending] = AsyncArrivals()
         arrivals.expect(future)
         try:
-            if not await arrivals.take(timeout_s):
-                raise ResultTimeout(
-                    f"job {self.id} has not ended within {timeout_s:g} s; it may still do so, "
-                    f"`penstock job explain {self.id}` says what it waits for"
-                )
+            heard = await arrivals.take(timeout_s)
+            ending = None if heard else (await find_ended([self])).get(self)
         finally:
             self._forget(future)
-        return self._open(future.result())  # type: ignore[no-any-return]
+        if future.done():
+            # If it is not kept, this is all that is known of how it ended.
+            ending = future.result()
+        if ending is None:
+            raise ResultTimeout(
+                f"job {self.id} has not ended within {timeout_s:g} s; it may still do so, "
+                f"`penstock job explain {self.id}` says what it waits for"
+            )
+        return self._open(ending)  # type: ignore[no-any-return]
 
     async def cancel(self) -> JobState:
         """Cancel it: at once if it waits; if it runs, its worker is told, and it is cancelled when

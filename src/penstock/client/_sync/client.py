@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.client._sync.job import Job
 from penstock.client._sync.jobs import Jobs
+from penstock.client._sync.last_look import find_ended
 from penstock.client._sync.queue import Queue
 from penstock.client._sync.recovery import fail_worker
 from penstock.client._sync.schedules import Schedules
@@ -79,7 +80,9 @@ class Penstock:
     def wait(
         self, jobs: Iterable[Job[Any]], timeout: Seconds | None = None
     ) -> tuple[list[Job[Any]], list[Job[Any]]]:
-        """Wait until all jobs have ended, or time is up; returns those that have, and the rest."""
+        """Wait until all jobs have ended, or time is up; returns those that have, and the rest.
+        With a timeout of 0 it just looks.
+        """
         waiting = _check_jobs(jobs)
         ended: list[Job[Any]] = []
         for job in self.as_completed(waiting, timeout, raises=False):
@@ -108,19 +111,23 @@ class Penstock:
                 future = job._watch()
                 pending[future] = job
                 arrivals.expect(future)
-            while pending:
+            is_late = False
+            while pending and not is_late:
                 left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
                 done = arrivals.take(left_s)
-                if not done and raises:
-                    raise ResultTimeout(
-                        f"{len(pending)} jobs have not ended within {timeout_s:g} s; "
-                        "they may still do so"
-                    )
-                if not done:
-                    return
+                is_late = not done
                 for future in done:
                     future.result()  # raises if the wait has failed, which is no end of a job
                     yield pending.pop(future)
+            if pending:
+                ended = find_ended(pending.values())
+                for future in [future for future, job in pending.items() if job in ended]:
+                    yield pending.pop(future)
+            if pending and raises:
+                raise ResultTimeout(
+                    f"{len(pending)} jobs have not ended within {timeout_s:g} s; "
+                    "they may still do so"
+                )
         finally:
             for future, job in pending.items():
                 job._forget(future)

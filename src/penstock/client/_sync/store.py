@@ -38,6 +38,8 @@ R = TypeVar("R")
 
 log = logging.getLogger("penstock.client")
 
+_SOON_S = 1.0
+"""Enough to replace connections that a restart of the server has broken."""
 _TELL_AFTER = 5  # tries, half a second or so; shorter troubles need not be known
 
 
@@ -83,6 +85,10 @@ class Store:
     def run(self, command: Command[R]) -> R:
         """Run a command that may be repeated as it is."""
         return command.decode(self._send(command, self.retry_for_s))
+
+    def run_soon(self, command: Command[R]) -> R:
+        """The same for whoever cannot wait: it is hardly repeated."""
+        return command.decode(self._send(command, _SOON_S))
 
     def run_once(
         self,
