@@ -159,6 +159,40 @@ def test_running_jobs_come_in_the_order_in_which_they_were_started(
     assert mail.page("running", type="fax").jobs == []
 
 
+@pytest.mark.parametrize("newest_first", [False, True])
+def test_running_jobs_come_page_by_page(
+    ps: penstock.Penstock, mail: penstock.Jobs, newest_first: bool
+) -> None:
+    mail.add_many("email", range(4))
+    mail.add("fax", 4)
+    a, b = Hand(ps, "a"), Hand(ps, "b")
+    for worker in (b, a, b, a, b):
+        worker.take_one()
+
+    pages: list[list[int]] = []
+    cursor = ""
+    while not pages or cursor:
+        page = mail.page("running", after=cursor, limit=2, newest_first=newest_first)
+        pages.append([json.loads(job.data) for job in page.jobs])
+        assert page.total == 5
+        cursor = page.cursor
+
+    assert pages == ([[4, 3], [2, 1], [0]] if newest_first else [[0, 1], [2, 3], [4]])
+
+
+def test_what_ends_between_pages_of_running_jobs_moves_no_other(
+    mail: penstock.Jobs, hand: Hand
+) -> None:
+    mail.add_many("email", range(4))
+    first, *_ = hand.take(4)
+    page = mail.page("running", limit=2, type="email")
+    hand.finish(first)
+
+    rest = mail.page("running", after=page.cursor, limit=2, type="email")
+
+    assert ([json.loads(job.data) for job in rest.jobs], rest.cursor) == ([2, 3], "")
+
+
 def test_a_page_without_data_has_everything_else(mail: penstock.Jobs) -> None:
     mail.add("email", "data", tenant="a")
 

@@ -148,9 +148,9 @@ class AsyncJobs:
         """
         chosen = make_filter(state, which)
         check_page(limit)
-        if state == "running":
-            return await self._running(chosen, limit, with_data)
         place = _open_cursor(after)
+        if state == "running":
+            return await self._running(chosen, place, limit, newest_first, with_data)
         found = await self._store.run(
             job_records.page_jobs(self._keys, listing_of(chosen), place, limit, newest_first)
         )
@@ -441,8 +441,17 @@ class AsyncJobs:
         command = job_records.page_jobs(self._keys, f"*W:{word}", after, _CHUNK, newest_first=True)
         return await self._store.run(command)
 
-    async def _running(self, chosen: JobFilter, limit: int, with_data: bool) -> JobPage:
-        """Running jobs are found by way of the workers; there are never many."""
+    async def _running(
+        self,
+        chosen: JobFilter,
+        place: tuple[int, int] | None,
+        limit: int,
+        newest_first: bool,
+        with_data: bool,
+    ) -> JobPage:
+        """Running jobs are found by way of the workers; there are never many. Their place is the
+        process, which grows with every start.
+        """
         numbers: list[int] = []
         try:
             state = await self._client.queue(self.name).inspect()
@@ -455,8 +464,15 @@ class AsyncJobs:
                 numbers += running
         infos = await self._read(numbers, with_data)
         kept = [job for job in infos if job is not None and matches(job, chosen)]
-        kept.sort(key=lambda job: job.process)
-        return JobPage(kept[:limit], "", len(kept))
+        kept.sort(key=lambda job: job.process, reverse=newest_first)
+        if place is None:
+            left = kept
+        elif newest_first:
+            left = [job for job in kept if job.process < place[1]]
+        else:
+            left = [job for job in kept if job.process > place[1]]
+        cursor = f"0.{left[limit - 1].process}" if len(left) > limit else ""
+        return JobPage(left[:limit], cursor, len(kept))
 
     async def _each(
         self,
