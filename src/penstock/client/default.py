@@ -17,13 +17,19 @@ if TYPE_CHECKING:
 
 class _Default:
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self.new_lock()
         self._client: Penstock | None = None
         self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPenstock] = (
             WeakKeyDictionary()
         )
         self._pid = os.getpid()
         self._given: tuple[Penstock, AsyncPenstock] | None = None
+
+    def new_lock(self) -> None:
+        """For a child process too: if another thread held it at the fork, nobody would ever give
+        it back.
+        """
+        self._lock = threading.Lock()
 
     def client(self) -> Penstock:
         if self._given is not None:
@@ -53,6 +59,7 @@ class _Default:
 
 
 _default = _Default()
+os.register_at_fork(after_in_child=_default.new_lock)
 default_client = _default.client
 default_async_client = _default.async_client
 replace_default_clients = _default.replace

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import threading
 import time
@@ -16,8 +17,14 @@ class _Numbers:
     """Numbers that only grow, also when the clock is set back."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self.new_lock()
         self._last = 0
+
+    def new_lock(self) -> None:
+        """For a child process too: if another thread held it at the fork, nobody would ever give
+        it back.
+        """
+        self._lock = threading.Lock()
 
     def take(self, count: int) -> int:
         """The first of `count` consecutive numbers."""
@@ -30,6 +37,7 @@ class _Numbers:
 
 
 _numbers = _Numbers()
+os.register_at_fork(after_in_child=_numbers.new_lock)
 
 
 def new_ids(count: int = 1) -> range:
