@@ -47,7 +47,7 @@ COMPOSED = {"jobs/send_jobs": 23, "jobs/fire_schedule": 7, "jobs/report_jobs": 6
 # fmt: off
 PERMITTED = {
     "DEL", "UNLINK", "EXISTS", "GET", "SET", "TIME",
-    "LLEN", "LINDEX", "LPUSH", "RPUSH", "LPOP", "LRANGE", "LTRIM", "LPOS", "LMOVE",
+    "LLEN", "LINDEX", "LPUSH", "RPUSH", "LPOP", "LRANGE", "LTRIM", "LPOS",
     "HGET", "HMGET", "HSET", "HDEL", "HLEN", "HEXISTS", "HINCRBY", "HSCAN", "HRANDFIELD",
     "SADD", "SREM", "SPOP", "SCARD", "SISMEMBER", "SRANDMEMBER",
     "ZADD", "ZREM", "ZCARD", "ZSCORE", "ZCOUNT", "ZRANGE", "ZRANGEBYSCORE", "ZREVRANGEBYSCORE",

@@ -11,6 +11,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from penstock.codec.failures import describe
 from penstock.errors import Unserialisable
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def pack_data(what: str, data: object) -> bytes:
 def _said(error: Exception) -> str:
     if isinstance(error, TypeError | ValueError):
         return str(error)
-    return f"{type(error).__name__} was raised: {error}"
+    return f"{type(error).__name__} was raised: {describe(error).message}"
 
 
 def pack_call(what: str, args: tuple[object, ...], kwargs: dict[str, object]) -> bytes:

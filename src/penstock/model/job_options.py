@@ -103,8 +103,8 @@ def _options(type: str, given: JobSettings) -> JobOptions:
         run_at_ms=_instant(given),
         attempts=_attempts(given.get("attempts", 1)),
         backoff=_backoff(given["backoff"]) if "backoff" in given else "",
-        timeout_ms=_timeout(_or_none(given.get("timeout"))),
-        expires_ms=_milliseconds("expires", _or_none(given.get("expires"))),
+        timeout_ms=_timeout(_or_0(given.get("timeout"))),
+        expires_ms=_milliseconds("expires", _or_0(given.get("expires"))),
         tenant=_optional_name("tenant", given.get("tenant", "")),
         key=_optional_name("limit key", given.get("key", "")),
         tags=_tags(given.get("tags", ())),
@@ -125,7 +125,7 @@ def check_switch(what: str, given: object) -> bool:
     return given
 
 
-def _or_none(given: Seconds | None) -> Seconds:
+def _or_0(given: Seconds | None) -> Seconds:
     return 0 if given is None else given
 
 

@@ -10,8 +10,6 @@ from penstock.errors import InvalidName
 
 MAX_NAME_BYTES = 255
 _WORKER_NAME = re.compile(r"[A-Za-z0-9_.~-]{1,255}")
-
-
 _MAX_SHOWN = 100
 
 

@@ -58,7 +58,7 @@ def set_limit(
 
 
 def set_share(keys: QueueKeys, operation: Operation, tenant: str, share: int) -> Command[bool]:
-    """How many jobs of a tenant start in its turn; False if there is no such queue."""
+    """How many jobs of a tenant start in a round; False if there is no such queue."""
     return _rule(SET_SHARE, keys, operation, tenant, share)
 
 

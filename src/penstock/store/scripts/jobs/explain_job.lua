@@ -7,7 +7,7 @@
 -- Returns {'ok', now, facts, name, value, ...}   what was found, by name
 --         {'absent'}            there is no such job
 --         {'newer', layout}     the queue was written by a newer version
--- include clock chunks job_keys records lines limits job_queue
+-- include clock chunks job_keys records lines limits choose job_queue
 local keys = jobs.keys_beside(KEYS[1])
 local id, depth = ARGV[1], tonumber(ARGV[2])
 
@@ -27,8 +27,7 @@ say('type_paused', redis.call('SISMEMBER', keys.paused_types, head.type))
 say('running', tonumber(redis.call('HGET', keys.counts, 'uA:') or '0'))
 local handlers, workers = {}, redis.call('HGETALL', keys.types)
 for index = 1, #workers, 2 do
-  local types = workers[index + 1]
-  if types == '*' or string.find(types, '\0' .. head.type .. '\0', 1, true) then handlers[#handlers + 1] = workers[index] end
+  if jobs.handles(workers[index + 1], head.type) then handlers[#handlers + 1] = workers[index] end
 end
 say('workers', #workers / 2)
 say('handlers', table.concat(handlers, ' '))
@@ -45,8 +44,7 @@ if facts.state == jobs.READY then
   end
   say('more_urgent', ahead)
   local aside = jobs.aside_of(id, facts)
-  local is_aside = redis.call('ZSCORE', keys['stray:'] .. head.type, aside) or redis.call('ZSCORE', keys['parked:'], aside) or
-    redis.call('ZSCORE', keys['parked:'] .. head.key, aside)
+  local is_aside = redis.call('ZSCORE', keys['stray:'] .. head.type, aside) or redis.call('ZSCORE', keys['parked:'] .. head.key, aside)
   -- Whoever is put aside is not in line: what stands there does not hold it back.
   local at = is_aside and 0 or redis.call('LPOS', keys['line:'] .. head.line, jobs.entry_of(id, facts), 'MAXLEN', depth + 1)
   say('ahead_in_line', at or -1)

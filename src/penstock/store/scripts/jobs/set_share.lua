@@ -1,4 +1,4 @@
--- Set how many jobs of a tenant start in its turn, where several tenants have jobs of equal priority.
+-- Set how many jobs of a tenant start in a round, where several tenants have jobs of equal priority.
 --
 -- KEYS[1] memory     string  last operation of this lane
 -- KEYS[2] meta       hash    settings and counters; its tag names all other keys of the queue
