@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.codec.records import open_event, open_progress
+from penstock.codec.records import open_event, open_notice, open_progress
 from penstock.model.jobs import JOB_EVENT_KINDS, JobEvent
 from tests.contract.job_workers import Hand
 from tests.servers import wait_for
@@ -220,3 +220,20 @@ def test_every_kind_is_one_of_those_above() -> None:
         *("enqueued", "started", "progress", "retried", "done", "dead"),
         *("cancelled", "promoted", "removed"),
     }
+
+
+def test_how_a_job_ends_is_told_only_where_somebody_waits(
+    mail: penstock.Jobs, hand: Hand, listen: Callable[[str], Ear]
+) -> None:
+    unheard, heard = mail.add_many("email", range(2))
+    first, second = hand.take(2)
+    one = listen(hand.keys.job_channel(unheard._number))
+    hand.finish(first)
+    assert one.hear_the_rest() == []
+
+    listen(hand.keys.awaited)
+    other = listen(hand.keys.job_channel(heard._number))
+    hand.finish(second)
+
+    [message] = other.hear_the_rest()
+    assert open_notice(message).state == "d"

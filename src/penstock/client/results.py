@@ -158,6 +158,8 @@ class _Watch:
         self._look_at = 0.0
         """when to look at what is in `_seen`"""
         self._forgotten: deque[str] = deque()
+        self._awaited: set[str] = set()
+        """the channels by which queues know that somebody waits, as far as they are open"""
         self._is_closed = False
         self._patience = Patience(None)
         self._listener: Listener | None = None
@@ -273,6 +275,7 @@ class _Watch:
         listener.open()
         self._listener = listener
         self._unconfirmed = 0
+        self._awaited.clear()
         self._seen.clear()
         with self._lock:
             self._new = deque(self._jobs.values())
@@ -299,7 +302,11 @@ class _Watch:
         if forgotten:
             self._listener.send(pack(self._words[1], *forgotten))
         for first in range(0, len(new), _BATCH):
-            channels = [job.channel for job in new[first : first + _BATCH]]
+            batch = new[first : first + _BATCH]
+            # Before the jobs themselves: where nobody is known to wait, nothing is said of them.
+            awaited = {job.keys.awaited for job in batch} - self._awaited
+            self._awaited |= awaited
+            channels = [*awaited, *(job.channel for job in batch)]
             self._unconfirmed += len(channels)
             self._listener.send(pack(self._words[0], *channels))
 

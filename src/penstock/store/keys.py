@@ -202,6 +202,8 @@ class QueueKeys:
         self.work, self.done, self.cancel, self.delete = (self.channel(k) for k in EVENT_KINDS)
         self.events = f"{tag}:events"
         """channel: what happens to jobs"""
+        self.awaited = f"{tag}:awaited"
+        """channel: silent; whoever waits for jobs to end listens, so that scripts know of it"""
         self.cancel_job = f"{tag}:cancel_job"
         """channel: worker and process of a running job that is to end"""
 

@@ -7,8 +7,8 @@
 jobs.PAGE = 512
 
 function jobs.new_changes()
-  return {counts = {}, SADD = {}, SREM = {}, facts = {}, dropped_facts = {}, dropped_jobs = {}, finished = {}, buried = {},
-    events = {}, notices = {}, meta = {sent = 0, started = 0, finished = 0, done = 0, waiting_bytes = 0, kept_bytes = 0}}
+  return {moved = {}, words = {SADD = {}, SREM = {}}, facts = {}, dropped_facts = {}, dropped_jobs = {}, finished = {},
+    buried = {}, events = {}, notices = {}, meta = {sent = 0, started = 0, finished = 0, done = 0, waiting_bytes = 0, kept_bytes = 0}}
 end
 
 -- No guard can name the pages beforehand, so they are looked at when it is known which jobs will move, and before anything
@@ -97,54 +97,68 @@ function jobs.name_lists(head, state)
   return names
 end
 
--- Puts a job on the lists of a state, or takes it off.
-function jobs.list_job(changes, state, facts, id, word, by)
-  local names, counts = facts.head[state] or jobs.name_lists(facts.head, state), changes.counts
-  for index = 1, #names do counts[names[index]] = (counts[names[index]] or 0) + by end
-  if state == jobs.RUNNING then return end
-  local page = (facts.number - facts.number % jobs.PAGE) / jobs.PAGE
-  local lists = changes[word]
-  for index = 1, #names do
-    local pages = lists[names[index]]
-    local ids = pages and pages[page]
-    if ids then
-      ids[#ids + 1] = id
-    elseif pages then
-      pages[page] = {id}
-    else
-      lists[names[index]] = {[page] = {id}}
-    end
+-- Jobs with one head are on the same lists, so it is enough to know of each head which jobs come to a state and leave it.
+function jobs.moved_with(changes, head)
+  local moved = changes.moved[head]
+  if not moved then
+    moved = {counts = {}, SADD = {}, SREM = {}}
+    changes.moved[head] = moved
   end
+  return moved
 end
 
-function jobs.enter_state(changes, state, facts, id) return jobs.list_job(changes, state, facts, id, 'SADD', 1) end
-function jobs.leave_state(changes, facts, id) return jobs.list_job(changes, facts.state, facts, id, 'SREM', -1) end
+-- Puts a job on the lists of a state, or takes it off.
+function jobs.list_job(moved, state, number, id, word, by)
+  moved.counts[state] = (moved.counts[state] or 0) + by
+  if state == jobs.RUNNING then return end
+  local pages = moved[word][state]
+  if not pages then
+    pages = {}
+    moved[word][state] = pages
+  end
+  return jobs.add_to_page(pages, number, id)
+end
+
+function jobs.enter_state(changes, state, facts, id)
+  return jobs.list_job(jobs.moved_with(changes, facts.head), state, facts.number, id, 'SADD', 1)
+end
+
+function jobs.leave_state(changes, facts, id)
+  return jobs.list_job(jobs.moved_with(changes, facts.head), facts.state, facts.number, id, 'SREM', -1)
+end
 
 function jobs.list_words(changes, facts, id, word)
   for _, text in ipairs(facts.head.words) do
     local listing = '*W:' .. text
-    local pages = changes[word][listing] or {}
-    changes[word][listing] = pages
+    local pages = changes.words[word][listing] or {}
+    changes.words[word][listing] = pages
     jobs.add_to_page(pages, facts.number, id)
   end
 end
 
 -- Puts new jobs on their lists, which have consecutive numbers, and tells of them.
 function jobs.list_new(keys, changes, state, head, ids, number, now)
-  local names, counts = head[state] or jobs.name_lists(head, state), changes.counts
-  for index = 1, #names do
-    local pages = changes.SADD[names[index]] or {}
-    counts[names[index]] = (counts[names[index]] or 0) + #ids
-    changes.SADD[names[index]] = pages
-    for at = 1, #ids do jobs.add_to_page(pages, number + at, ids[at]) end
+  local moved, at = jobs.moved_with(changes, head), 1
+  local pages = moved.SADD[state] or {}
+  moved.SADD[state] = pages
+  moved.counts[state] = (moved.counts[state] or 0) + #ids
+  while at <= #ids do
+    local page = (number + at - (number + at) % jobs.PAGE) / jobs.PAGE
+    local last = math.min(#ids, (page + 1) * jobs.PAGE - 1 - number)
+    if pages[page] then
+      for index = at, last do jobs.add_to_page(pages, number + index, ids[index]) end
+    else
+      pages[page] = {unpack(ids, at, last)}
+    end
+    at = last + 1
   end
+  if #head.words == 0 and not (keys.listeners or jobs.ask_listeners(keys)).to_events then return end
   local facts = jobs.new_facts(now, number, head, 0) -- of no job in particular
   facts.state = state
   for index = 1, #ids do
-    if keys.is_heard == 'no' and #head.words == 0 then break end
     facts.number = number + index
     jobs.tell(keys, changes, 'enqueued', ids[index], facts)
-    if #head.words > 0 then jobs.list_words(changes, facts, ids[index], 'SADD') end
+    jobs.list_words(changes, facts, ids[index], 'SADD')
   end
 end
 
@@ -157,23 +171,33 @@ end
 
 -- A job goes from one state to another: its lists, counts and facts change together.
 function jobs.move_job(changes, id, facts, state, now)
-  jobs.list_job(changes, facts.state, facts, id, 'SREM', -1)
+  local moved, number = jobs.moved_with(changes, facts.head), facts.number
+  jobs.list_job(moved, facts.state, number, id, 'SREM', -1)
   facts.state, facts.updated = state, now
-  jobs.list_job(changes, state, facts, id, 'SADD', 1)
+  return jobs.list_job(moved, state, number, id, 'SADD', 1)
 end
 
--- Whoever listens to the queue hears of every event; a listener is rare, so the words are only put together for one.
+-- Who listens is asked once. Whoever listens to the queue hears of every event; whoever waits for jobs to end listens to
+-- `awaited` of their queue, and to a channel of each job. Both are rare, so the words are only put together for one.
+function jobs.ask_listeners(keys)
+  local to_events, to_endings = have_subscribers(keys.events, keys.awaited)
+  keys.listeners = {to_events = to_events, to_endings = to_endings}
+  return keys.listeners
+end
+
 function jobs.tell(keys, changes, kind, id, facts, detail)
-  local is_heard = keys.is_heard
-  if is_heard == 'no' then return end
-  if not is_heard then
-    keys.is_heard = has_subscribers(keys.events) and 'yes' or 'no'
-    if keys.is_heard == 'no' then return end
-  end
+  if not (keys.listeners or jobs.ask_listeners(keys)).to_events then return end
   local events = changes.events
   local attempt, head, worker = facts.failures + facts.crashes, facts.head, facts.worker
   events[#events + 1] = {struct.pack('>Bc0Bc0', #kind, kind, #id, id),
     struct.pack('>HBc0Bc0', attempt, #head.type, head.type, #worker, worker) .. (detail or '')}
+end
+
+-- Says to whoever waits for a job that it has ended, and with `outcome` how, or that it has to be looked up.
+function jobs.notify(keys, changes, id, state, reason, outcome)
+  if not (keys.listeners or jobs.ask_listeners(keys)).to_endings then return end
+  local notices = changes.notices
+  notices[#notices + 1] = {id, state .. (outcome and 'y' or 'n') .. string.char(#reason) .. reason .. (outcome or '')}
 end
 
 function jobs.publish_events(keys, changes, now)
@@ -181,12 +205,25 @@ function jobs.publish_events(keys, changes, now)
     local event = changes.events[index]
     publish(keys.events, event[1] .. struct.pack('>I6', now) .. event[2])
   end
-  -- Who waits for one job listens to a channel of that job alone.
   local channel = keys['job:']
   for index = 1, #changes.notices do
     local notice = changes.notices[index]
     publish(channel .. notice[1], notice[2])
   end
+end
+
+-- Several heads may have jobs on one page of a list; they come or go together. `all` has the pages of each head.
+function jobs.merge_pages(all)
+  if #all == 1 then return all[1] end
+  local merged = {}
+  for index = 1, #all do
+    for number, ids in pairs(all[index]) do
+      local together = merged[number] or {}
+      merged[number] = together
+      for at = 1, #ids do together[#together + 1] = ids[at] end
+    end
+  end
+  return merged
 end
 
 function jobs.clear_pages(keys, listing, pages)
@@ -235,12 +272,35 @@ function jobs.write_counts(keys, counts)
   call_in_chunks('HSET', keys.counts, fields)
 end
 
+-- What comes to each list, or leaves it: name -> the pages of each head.
+function jobs.gather_lists(changes, word)
+  local lists = {}
+  for head, moved in pairs(changes.moved) do
+    for state, pages in pairs(moved[word]) do
+      local names = head[state] or jobs.name_lists(head, state)
+      for index = 1, #names do
+        local all = lists[names[index]]
+        if all then all[#all + 1] = pages else lists[names[index]] = {pages} end
+      end
+    end
+  end
+  for listing, pages in pairs(changes.words[word]) do lists[listing] = {pages} end
+  return lists
+end
+
 -- A job that is given another head leaves the lists of the old one and joins those of the new, which may be the same:
 -- so all leave before any joins.
 function jobs.write_lists(keys, changes)
-  jobs.write_counts(keys, changes.counts)
-  for name, pages in pairs(changes.SREM) do jobs.clear_pages(keys, name, pages) end
-  for name, pages in pairs(changes.SADD) do jobs.fill_pages(keys, name, pages) end
+  local counts = {}
+  for head, moved in pairs(changes.moved) do
+    for state, by in pairs(moved.counts) do
+      local names = head[state] or jobs.name_lists(head, state)
+      for index = 1, #names do counts[names[index]] = (counts[names[index]] or 0) + by end
+    end
+  end
+  jobs.write_counts(keys, counts)
+  for name, all in pairs(jobs.gather_lists(changes, 'SREM')) do jobs.clear_pages(keys, name, jobs.merge_pages(all)) end
+  for name, all in pairs(jobs.gather_lists(changes, 'SADD')) do jobs.fill_pages(keys, name, jobs.merge_pages(all)) end
 end
 
 function jobs.write_changes(keys, changes, now)

@@ -7,3 +7,11 @@ end
 local function has_subscribers(channel)
   return redis.call('PUBSUB', 'NUMSUB', channel)[2] > 0 or redis.call('PUBSUB', 'NUMPAT') > 0
 end
+
+-- The same for two channels at once.
+local function have_subscribers(one, other)
+  local found = redis.call('PUBSUB', 'NUMSUB', one, other)
+  local is_one, is_other = found[2] > 0, found[4] > 0
+  if (is_one and is_other) or redis.call('PUBSUB', 'NUMPAT') == 0 then return is_one, is_other end
+  return true, true
+end

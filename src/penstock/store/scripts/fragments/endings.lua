@@ -49,8 +49,7 @@ function jobs.end_job(keys, changes, id, facts, state, reason, outcome, now)
   local word = jobs.ENDINGS[state]
   jobs.tell(keys, changes, word, id, facts, reason)
   local is_said = is_forgotten or #outcome <= jobs.NOTICE_BYTES
-  changes.notices[#changes.notices + 1] = {id, state .. (is_said and 'y' or 'n') ..
-    (reason == '' and '\0' or string.char(#reason) .. reason) .. (is_said and outcome or '')}
+  jobs.notify(keys, changes, id, state, reason, is_said and outcome)
   if is_forgotten then
     facts.state = state
     jobs.forget_job(keys, changes, id, facts)

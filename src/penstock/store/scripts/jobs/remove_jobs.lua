@@ -41,7 +41,7 @@ for index, facts in ipairs(all) do
       redis.call('ZREM', keys.due, id)
       jobs.tally(changes, 'waiting_bytes', -facts.bytes)
       jobs.tally(changes, 'discarded', 1)
-      changes.notices[#changes.notices + 1] = {id, '-n\0'}
+      jobs.notify(keys, changes, id, '-', '')
     end
     for _, flag in ipairs({jobs.UNIQUE_QUEUED, jobs.UNIQUE_UNTIL_DONE, jobs.UNIQUE_WINDOW, jobs.UNIQUE_SCHEDULED}) do
       jobs.free_unique(keys, id, facts, flag)
