@@ -106,6 +106,10 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
         lambda r, at: r.hset(at.meta, "turn", 1),
         ("I2", "turn_from_the_future"),
     ),
+    "the newest id is another": (
+        lambda r, at: r.hset(at.meta, "newest", 1),
+        ("I2", "id_beyond_the_newest"),
+    ),
     "a line in no ring": (
         lambda r, at: r.zrem(at.ring("0"), "acme"),
         ("I2", "line_is_not_named"),
@@ -267,6 +271,7 @@ NOT_REPAIRABLE = {
     "a ready job is held",
     "facts without a record",
     "turns went back",
+    "the newest id is another",
     "a tenant with two turns",
     "a state counts more jobs than are in its place",
     "a unique job without its key",

@@ -97,8 +97,9 @@ class SpoiltQueue:
 
     def _run(self) -> None:
         """Once: a client would repeat it, and find what the first one left behind."""
-        script, keys, args, _ = self._command
-        self._client.eval(script.text(), len(keys), *keys, *args)
+        command = self._command
+        text, keys = command.script.text(), command.keys
+        self._client.eval(text, len(keys), *keys, *command.args)
 
     def _dump(self) -> dict[str, bytes]:
         """Key -> value; the same value twice may look different, but not if nothing touched it."""

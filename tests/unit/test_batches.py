@@ -16,7 +16,7 @@ MIB = 1024 * 1024
 
 
 def sizes(items: Iterable[bytes], max_items: int) -> list[int]:
-    batches = Batches(items, bytes, len, max_items)
+    batches = Batches(items, bytes, len, max_items, list)
     found = []
     while batch := batches.take():
         found.append(len(batch))
@@ -28,7 +28,14 @@ def sizes(items: Iterable[bytes], max_items: int) -> list[int]:
     [(0, []), (1, [1]), (3, [3]), (4, [3, 1]), (6, [3, 3]), (7, [3, 3, 1])],
 )
 def test_a_batch_has_so_many_items(items: int, expected: list[int]) -> None:
-    assert sizes([b"x"] * items, 3) == expected
+    assert sizes((b"x" for _ in range(items)), 3) == expected
+
+
+@pytest.mark.parametrize(
+    ("items", "expected"), [(8, [8]), (9, [2, 7]), (18, [2, 8, 8]), (19, [2, 8, 8, 1])]
+)
+def test_the_first_of_several_batches_is_smaller(items: int, expected: list[int]) -> None:
+    assert sizes([b"x"] * items, 8) == expected
 
 
 @pytest.mark.parametrize(
@@ -45,7 +52,7 @@ def test_a_batch_has_so_many_bytes(lengths: list[int], expected: list[int]) -> N
 
 
 def test_every_item_comes_once_and_in_order() -> None:
-    batches = Batches(range(100), lambda item: bytes(item * 1000), len, 7)
+    batches = Batches(range(100), lambda item: bytes(item * 1000), len, 7, list)
     sizes: list[int] = []
     while batch := batches.take():
         batches.prepare()
@@ -56,7 +63,7 @@ def test_every_item_comes_once_and_in_order() -> None:
 
 def test_one_batch_is_read_ahead_and_no_more() -> None:
     numbers = count()
-    batches = Batches(numbers, lambda item: b"%d" % item, len, 10)
+    batches = Batches(numbers, lambda item: b"%d" % item, len, 10, list)
 
     batches.take()
     batches.prepare()
@@ -71,8 +78,8 @@ def test_what_is_wrong_with_an_item_is_said_when_its_batch_is_wanted() -> None:
             raise ValueError("fifteen")
         return b"x"
 
-    batches = Batches(range(30), pack, len, 10)
-    assert len(batches.take()) == 10
+    batches = Batches((item for item in range(30)), pack, len, 10, list)
+    assert batches.take() == [b"x"] * 10
 
     batches.prepare()
 

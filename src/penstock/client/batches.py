@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import length_hint
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -9,13 +10,18 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 P = TypeVar("P")
+B = TypeVar("B")
 
 _BATCH_BYTES = 1024 * 1024
+_FIRST_PART = 4
 
 
-class Batches(Generic[T, P]):
+class Batches(Generic[T, P, B]):
     """What `pack` makes of each item: up to `max_items` in a batch, and about 1 MiB by what
-    `size_of` says of each.
+    `size_of` says of each. `seal` makes of a batch what is sent.
+
+    If there are more than go in one batch, the first is smaller, as the store has nothing to do
+    until it comes.
 
     An item is packed as soon as it is read, as whoever makes them may use the same object again.
     """
@@ -26,36 +32,47 @@ class Batches(Generic[T, P]):
         pack: Callable[[T], P],
         size_of: Callable[[P], int],
         max_items: int,
+        seal: Callable[[list[P]], B],
     ) -> None:
         self._items = iter(items)
         self._pack = pack
         self._size_of = size_of
         self._max_items = max_items
-        self._next: list[P] | Exception | None = None
+        is_whole = length_hint(items) <= max_items
+        self._room = max_items if is_whole else max(1, max_items // _FIRST_PART)
+        self._seal = seal
+        self._is_prepared = False
+        self._next: B | None = None
+        self._error: Exception | None = None
         self._left_over: list[P] = []
 
     def prepare(self) -> None:
         """Pack the next batch, unless that was done. What is wrong with an item is said by `take`,
         so that it does not disturb whoever is sending.
         """
-        if self._next is None:
-            try:
-                self._next = self._gather()
-            except Exception as error:
-                self._next = error
+        if self._is_prepared:
+            return
+        self._is_prepared = True
+        try:
+            batch = self._gather()
+            self._next = self._seal(batch) if batch else None
+        except Exception as error:
+            self._error = error
 
-    def take(self) -> list[P]:
-        """The next batch; empty if there are no more items."""
+    def take(self) -> B | None:
+        """The next batch; None if there are no more items."""
         self.prepare()
+        self._is_prepared = False
         batch, self._next = self._next, None
-        if isinstance(batch, Exception):
-            raise batch
-        assert batch is not None
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
         return batch
 
     def _gather(self) -> list[P]:
         batch, self._left_over = self._left_over, []
-        pack, size_of, max_items = self._pack, self._size_of, self._max_items
+        pack, size_of, room = self._pack, self._size_of, self._room
+        self._room = self._max_items
         size = sum(map(size_of, batch))
         for item in self._items:
             packed = pack(item)
@@ -64,6 +81,6 @@ class Batches(Generic[T, P]):
                 self._left_over = [packed]
                 break
             batch.append(packed)
-            if len(batch) >= max_items:
+            if len(batch) >= room:
                 break
         return batch

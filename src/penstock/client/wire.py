@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import hiredis
 
 from penstock.errors import ProtocolError, StoreError, StoreFull, StoreUnavailable, UnsafeStore
+from penstock.store.command import Prepacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,6 +53,21 @@ pack_parts: Callable[[tuple[Argument, ...]], bytes] = hiredis.pack_command  # ty
 def pack(*parts: Argument) -> bytes:
     packed: bytes = hiredis.pack_command(parts)  # type: ignore[arg-type]
     return packed
+
+
+def pack_ahead(arguments: list[Argument]) -> Prepacked:
+    """The last arguments of a command that is put together later."""
+    _, _, data = pack(*arguments).partition(b"\r\n")
+    return Prepacked(len(arguments), data)
+
+
+def pack_with(parts: tuple[Argument, ...], more: Prepacked | None) -> bytes:
+    """A command whose last arguments may have been packed ahead."""
+    packed = pack_parts(parts)
+    if more is None:
+        return packed
+    _, _, data = packed.partition(b"\r\n")
+    return b"*%d\r\n%b%b" % (len(parts) + more.number, data, more.data)
 
 
 def new_reader() -> Any:

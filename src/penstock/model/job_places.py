@@ -105,10 +105,10 @@ def places_hold_jobs(queue: JobSnapshot) -> Iterator[Violation]:
 
 
 def records_are_whole(queue: JobSnapshot) -> Iterator[Violation]:
-    """I2: facts are kept of jobs that exist, and numbers and turns are ones that were given out.
-    Proves that a new job never stands where an old one did.
+    """I2: facts are kept of jobs that exist, numbers and turns are ones that were given out, and no
+    id is beyond the newest. Proves that a new job never stands where an old one did.
     """
-    last = queue.survey.count("turn")
+    last, newest = queue.survey.count("turn"), queue.survey.newest
     for job in queue.jobs.values():
         if not job.has_record:
             yield violation_of(
@@ -120,6 +120,10 @@ def records_are_whole(queue: JobSnapshot) -> Iterator[Violation]:
                 job,
                 f"has turn {job.turn}, but the last one given out is {last}",
                 "turn_from_the_future",
+            )
+        if newest and job.id > newest and queue.is_exact:
+            yield violation_of(
+                queue, job, f"has an id beyond the newest, {newest}", "id_beyond_the_newest"
             )
     if queue.jobs and not queue.survey.exists:
         yield Violation(

@@ -126,6 +126,8 @@ class Survey:
     """worker -> how many jobs it holds"""
     states: Mapping[JobState, int] = field(default_factory=dict)
     """state -> how many jobs are counted in it"""
+    newest: str = ""
+    """the greatest id that the queue has ever had, if it has always known"""
 
     @property
     def exists(self) -> bool:

@@ -26,6 +26,13 @@ class Operation(NamedTuple):
     number: int
 
 
+class Prepacked(NamedTuple):
+    """Arguments in the form in which they go over the wire."""
+
+    number: int
+    data: bytes
+
+
 class Command(NamedTuple, Generic[R]):
     """One script with its keys and arguments, and how to read its reply."""
 
@@ -33,6 +40,8 @@ class Command(NamedTuple, Generic[R]):
     keys: tuple[str, ...]
     args: tuple[Argument, ...]
     decode: Callable[[list[Any]], R]
+    more: Prepacked | None = None
+    """arguments after `args` that were packed beforehand"""
 
 
 class QueueAbsent(Exception):

@@ -13,10 +13,10 @@ from penstock.client._async.job import AsyncJob
 from penstock.client._async.subscription import AsyncSubscription
 from penstock.client._async.transport import pause
 from penstock.client.batches import Batches
-from penstock.client.job_ids import new_ids
+from penstock.client.parcels import pack_job, seal, size_of_job
 from penstock.codec.ids import id_number
-from penstock.codec.records import open_event, pack_head
-from penstock.codec.values import pack_data, split_words, words_of
+from penstock.codec.records import open_event
+from penstock.codec.values import split_words
 from penstock.errors import InvalidArgument, JobNotFound, QueueFull, QueueNotFound
 from penstock.model.job_filters import (
     JobFilter,
@@ -50,24 +50,24 @@ from penstock.model.jobs import (
     check_state,
 )
 from penstock.model.names import check_name
-from penstock.model.queues import Deleted, check_payload
 from penstock.store.commands import job_records, job_rules, jobs, queues
 from penstock.store.commands.job_rules import MoreToDo
-from penstock.store.commands.jobs import Group, IdTaken
+from penstock.store.commands.jobs import IdTaken
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 
     from penstock.client._async.client import AsyncPenstock
+    from penstock.client.parcels import Parcel
     from penstock.client.wire import Meanwhile
     from penstock.model.job_filters import FilterSettings
     from penstock.model.job_rules import JobRules
     from penstock.model.jobs import EndedAttempt, JobEventKind, JobInfo, JobState
+    from penstock.model.queues import Deleted
     from penstock.store.command import Command
     from penstock.store.commands.job_records import IdPage
 
     OnProgress = Callable[[int], None]
-    Packed = bytes | tuple[bytes, tuple[str, ...]]
 
 _BATCH_JOBS = 250
 _CHUNK = 250
@@ -111,7 +111,13 @@ class AsyncJobs:
             items = list(islice(items, 2))
             if len(items) > 1:
                 raise InvalidArgument("an id is for one job; leave it out when many are sent")
-        batches = Batches(items, partial(self._pack, options), _size_of, _BATCH_JOBS)
+        batches = Batches(
+            items,
+            partial(pack_job, options, self._max_payload),
+            size_of_job,
+            _BATCH_JOBS,
+            partial(seal, options),
+        )
         try:
             while batch := batches.take():
                 sent += await self._send_batch(options, batch, batches.prepare)
@@ -366,28 +372,24 @@ class AsyncJobs:
         finally:
             await subscription.close()
 
-    def _pack(self, options: JobOptions, item: object) -> Packed:
-        """The data of a job; with the words by which it can be found, if it is to be."""
-        data = pack_data("the data of the job", item)
-        if len(data) > self._max_payload:
-            check_payload("data of a job", data, self._max_payload)
-        if options.search is False:
-            return data
-        return data, words_of(item, options.search, MAX_WORDS)
-
     async def _send_batch(
-        self, options: JobOptions, batch: Sequence[Packed], meanwhile: Meanwhile
+        self, options: JobOptions, parcel: Parcel, prepare_next: Callable[[], None]
     ) -> list[AsyncJob[Any]]:
-        is_given = options.id != ""
+        client, keys, kind = self._client, self._keys, options.type
+        made: list[AsyncJob[Any]] = []
+
+        def while_it_is_sent() -> None:
+            made[:] = [AsyncJob(client, keys, number, kind) for number in parcel.numbers]
+            prepare_next()
+
         deadline: float | None = None
         while True:
-            numbers = [id_number(options.id)] if is_given else list(new_ids(len(batch)))
-            groups = _groups(options, numbers, batch)
+            made.clear()
             try:
-                existing = await self._send(groups, is_given, meanwhile)
+                existing = await self._send(parcel, options.id != "", while_it_is_sent)
                 break
             except IdTaken:
-                continue
+                pass
             except QueueFull:
                 # From now on, as the first request may have been under way for long.
                 if deadline is None:
@@ -396,21 +398,19 @@ class AsyncJobs:
                 if left_s <= 0:
                     raise
                 await pause(min(left_s, _ROOM_S))
-        client, keys, kind = self._client, self._keys, options.type
-        if not existing:
-            return [AsyncJob(client, keys, number, kind) for number in numbers]
+            parcel = seal(options, parcel.batch)
+        if made and not existing:
+            return made
         return [
             self._job(existing.get(index, number), kind, index not in existing)
-            for index, number in enumerate(numbers)
+            for index, number in enumerate(parcel.numbers)
         ]
 
-    async def _send(
-        self, groups: Sequence[Group], is_given: bool, meanwhile: Meanwhile
-    ) -> dict[int, int]:
+    async def _send(self, parcel: Parcel, is_given: bool, meanwhile: Meanwhile) -> dict[int, int]:
         return await self._client.queue(self.name)._in_queue(
             lambda incarnation: self._store.run_once(
                 lambda operation: jobs.send_jobs(
-                    self._keys, operation, groups, incarnation, is_given
+                    self._keys, operation, parcel.arguments, incarnation, is_given
                 ),
                 meanwhile,
             )
@@ -533,24 +533,6 @@ class AsyncJobs:
             raise QueueNotFound(
                 f"there is no queue {self.name!r}; send a job or start a worker first"
             )
-
-
-def _size_of(packed: Packed) -> int:
-    return len(packed) if isinstance(packed, bytes) else len(packed[0])
-
-
-def _groups(options: JobOptions, numbers: Sequence[int], batch: Sequence[Packed]) -> list[Group]:
-    """By head, if they have different ones."""
-    by_head: dict[bytes, list[tuple[int, bytes]]] = {}
-    if options.search is False:
-        by_head[pack_head(options)] = list(zip(numbers, batch, strict=True))  # type: ignore[arg-type]
-    else:
-        for number, (data, words) in zip(numbers, batch, strict=True):
-            by_head.setdefault(pack_head(options, words), []).append((number, data))  # type: ignore[arg-type]
-    return [
-        Group(head, options.delay_ms, options.run_at_ms, options.window_ms, members)
-        for head, members in by_head.items()
-    ]
 
 
 def _open_cursor(after: str) -> tuple[int, int] | None:

@@ -17,7 +17,7 @@ from penstock.client.wire import (
     check_store,
     is_passing,
     pack,
-    pack_parts,
+    pack_with,
     parse_info,
     store_error,
     unavailable,
@@ -145,9 +145,9 @@ class AsyncStore:
         retry_for_s: float | None,
         meanwhile: Meanwhile = None,
     ) -> list[Any]:
-        script, keys, args, _ = command
+        script, keys, args, _, more = command
         digest = self._digests.get(script) or self._learn(script)
-        packed = pack_parts(("EVALSHA", digest, len(keys), *keys, *args))
+        packed = pack_with(("EVALSHA", digest, len(keys), *keys, *args), more)
         sent_at = time.monotonic() if meanwhile is not None else 0.0
         try:
             reply = await self.router.exchange(keys[0], packed, meanwhile)
@@ -167,10 +167,10 @@ class AsyncStore:
         self, command: Command[R], packed: bytes, retry_for_s: float | None
     ) -> list[Any]:
         """Send a command again that was not answered as it should be."""
-        script, keys, args, _ = command
+        script, keys, args, _, more = command
         # EVAL runs the script and teaches it to the server, in case that is what was missing.
         text = script.text(self.dialect)
-        tries = [pack("EVAL", text, len(keys), *keys, *args), packed]
+        tries = [pack_with(("EVAL", text, len(keys), *keys, *args), more), packed]
         return await self._persist(keys[0], tries, retry_for_s)  # type: ignore[no-any-return]
 
     async def _persist(self, key: str, tries: list[bytes], retry_for_s: float | None) -> Any:

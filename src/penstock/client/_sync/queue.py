@@ -79,7 +79,7 @@ class Queue:
         the error says how many tasks those were (`error.accepted`).
         """
         accepted = 0
-        batches = Batches(items, self._check, len, _BATCH_TASKS)
+        batches = Batches(items, self._check, len, _BATCH_TASKS, tuple)
         try:
             while batch := batches.take():
                 self._enqueue(batch, batches.prepare)

@@ -19,7 +19,7 @@ from penstock.client.wire import (
     check_store,
     is_passing,
     pack,
-    pack_parts,
+    pack_with,
     parse_info,
     store_error,
     unavailable,
@@ -147,9 +147,9 @@ class Store:
         retry_for_s: float | None,
         meanwhile: Meanwhile = None,
     ) -> list[Any]:
-        script, keys, args, _ = command
+        script, keys, args, _, more = command
         digest = self._digests.get(script) or self._learn(script)
-        packed = pack_parts(("EVALSHA", digest, len(keys), *keys, *args))
+        packed = pack_with(("EVALSHA", digest, len(keys), *keys, *args), more)
         sent_at = time.monotonic() if meanwhile is not None else 0.0
         try:
             reply = self.router.exchange(keys[0], packed, meanwhile)
@@ -167,10 +167,10 @@ class Store:
 
     def _repeat(self, command: Command[R], packed: bytes, retry_for_s: float | None) -> list[Any]:
         """Send a command again that was not answered as it should be."""
-        script, keys, args, _ = command
+        script, keys, args, _, more = command
         # EVAL runs the script and teaches it to the server, in case that is what was missing.
         text = script.text(self.dialect)
-        tries = [pack("EVAL", text, len(keys), *keys, *args), packed]
+        tries = [pack_with(("EVAL", text, len(keys), *keys, *args), more), packed]
         return self._persist(keys[0], tries, retry_for_s)  # type: ignore[no-any-return]
 
     def _persist(self, key: str, tries: list[bytes], retry_for_s: float | None) -> Any:

@@ -130,14 +130,16 @@ def _mend(script: Script, keys: QueueKeys, *arguments: Argument) -> Command[bool
 def _survey(reply: list[Any]) -> Survey:
     _, now, meta, members, idle, sizes, counts, *held = reply
     texts = [value.decode(errors="backslashreplace") for value in meta]
+    known = dict(zip(texts[::2], texts[1::2], strict=True))
     return Survey(
         now_ms=int(now),
-        meta=dict(zip(texts[::2], texts[1::2], strict=True)),
+        meta=known,
         members=frozenset(worker.decode() for worker in members),
         idle=frozenset(worker.decode() for worker in idle),
         sizes=dict(zip(_SIZES, sizes, strict=True)),
         held={worker.decode(): n for worker, n in zip(held[::2], held[1::2], strict=True) if n},
         states=dict(zip(JOB_STATES, map(int, counts), strict=True)),
+        newest=id_text(int(known["newest"])) if "newest" in known else "",
     )
 
 

@@ -10,7 +10,14 @@ from penstock.codec.records import HandedOutJobs, newer_layout
 from penstock.errors import JobConflict, QueueFull, WrongKind
 from penstock.model.jobs import JobClaim, Report
 from penstock.model.queues import MAX_HELD, Returned
-from penstock.store.command import Argument, Command, Operation, check_queue, unexpected
+from penstock.store.command import (
+    Argument,
+    Command,
+    Operation,
+    Prepacked,
+    check_queue,
+    unexpected,
+)
 from penstock.store.script import Script, load
 
 if TYPE_CHECKING:
@@ -48,11 +55,12 @@ class IdTaken(Exception):
 def send_jobs(
     keys: QueueKeys,
     operation: Operation,
-    groups: Sequence[Group],
+    groups: Sequence[Group] | Prepacked,
     incarnation: str = "",
     are_given: bool = False,
 ) -> Command[dict[int, int]]:
-    """Add jobs, all or none; the answer has, by position, the job that was there instead.
+    """Add jobs, all or none; the answer has, by position, the job that was there instead. Their
+    arguments may have been packed ahead.
 
     Raises QueueFull, JobConflict, WrongKind; QueueAbsent, QueueTaken and IdTaken for the client.
     """
@@ -64,12 +72,11 @@ def send_jobs(
         raise unexpected(SEND_JOBS, reply)
 
     origin = "given" if are_given else "made"
-    return Command(
-        SEND_JOBS,
-        (keys.memory(operation.lane), keys.meta),
-        (operation.number, incarnation, origin, *group_arguments(groups)),
-        decode,
-    )
+    names = (keys.memory(operation.lane), keys.meta)
+    arguments = (operation.number, incarnation, origin)
+    if isinstance(groups, Prepacked):
+        return Command(SEND_JOBS, names, arguments, decode, groups)
+    return Command(SEND_JOBS, names, (*arguments, *group_arguments(groups)), decode)
 
 
 def group_arguments(groups: Sequence[Group]) -> list[Argument]:

@@ -4,14 +4,33 @@
 -- Looks at every key that may be written to, and reads what is set for the queue.
 function jobs.guard_admission(keys)
   local call, base = redis.call, keys.base
-  call('HLEN', keys.jobs)
+  local is_empty = call('HLEN', keys.jobs) == 0
   call('HLEN', keys.facts)
   call('HLEN', keys.counts)
   call('ZCARD', keys.levels)
   call('SCARD', keys.idle)
   local is_any = call('EXISTS', base .. 'unique_jobs', base .. 'progress', base .. 'due', base .. 'windows') > 0
   keys.is_used = is_any and jobs.guard(keys, {hash = {'unique_jobs', 'progress'}, zset = {'due', 'windows'}}) or {}
-  return jobs.read_settings(keys)
+  local settings = jobs.read_settings(keys)
+  if is_empty and not settings.newest then settings.newest = '0' end
+  return settings
+end
+
+-- Ids begin with the time at which they were made, so those of new jobs are mostly greater than all before; then none has
+-- to be looked for. `newest` is the greatest that the queue has ever had.
+function jobs.is_greater(id, other) return #id > #other or (#id == #other and id > other) end
+
+function jobs.are_newer(ids, newest)
+  local length = #newest
+  for index = 1, #ids do
+    local id = ids[index]
+    if id <= newest or #id ~= length then
+      if #id <= length then return false end
+      length = #id
+    end
+    newest = id
+  end
+  return true
 end
 
 -- The job that holds a unique key now, if any.
@@ -51,16 +70,24 @@ end
 -- What is asked for, and which of it is there already.
 function jobs.read_groups(keys, index, now)
   local sending = {groups = {}, existing = {}, claimed = {}, added = 0, bytes = 0, taken = false, conflict = false,
-    turn = 0, are_given = false}
+    turn = 0, newest = keys.settings.newest, are_given = false}
   local position, last = 0, #ARGV
   while index <= last do
     local size, ids, data = tonumber(ARGV[index + 4]), {}, {}
-    local at, is_new = index + 3, true
+    local at, newest = index + 3, sending.newest
     for job = 1, size do ids[job], data[job] = ARGV[at + 2 * job], ARGV[at + 1 + 2 * job] end
     local group = {head = jobs.open_head(ARGV[index]), delay_ms = tonumber(ARGV[index + 1]), run_at = tonumber(ARGV[index + 2]),
       window_ms = tonumber(ARGV[index + 3]), ids = ids, data = data}
-    local records = get_fields(keys.jobs, ids)
-    for job = 1, size do is_new = is_new and not records[job] end
+    local is_new, records = newest and jobs.are_newer(ids, newest), {}
+    if is_new then
+      sending.newest = ids[size]
+    else
+      is_new, records = true, get_fields(keys.jobs, ids)
+      for job = 1, size do
+        is_new = is_new and not records[job]
+        if newest and jobs.is_greater(ids[job], sending.newest) then sending.newest = ids[job] end
+      end
+    end
     if not is_new or group.head.unique ~= '' then jobs.sort_out(keys, sending, group, records, position, now) end
     for job = 1, #group.data do sending.bytes = sending.bytes + #group.data[job] end
     sending.added = sending.added + #group.ids
@@ -195,12 +222,23 @@ function jobs.check_admission(keys, sending, now)
   end
 end
 
+-- So many turns for new jobs, after the one that is returned.
+function jobs.take_turns(keys, sending, count)
+  local last = whole(sending.turn + count)
+  if sending.newest then
+    redis.call('HSET', keys.meta, 'turn', last, 'newest', sending.newest)
+  else
+    redis.call('HSET', keys.meta, 'turn', last)
+  end
+  return sending.turn
+end
+
 -- Adds what is new, and wakes whoever is to know. Returns how many jobs wait now.
 function jobs.admit_jobs(keys, sending, now)
   local changes = jobs.new_changes()
   local first_due = keys.is_used.due and redis.call('ZRANGE', keys.due, 0, 0, 'WITHSCORES')[2]
   local turns_after = sending.are_given and sending.added or 0
-  local number = sending.added > 0 and jobs.next_turns(keys, sending.added + turns_after) or 0
+  local number = sending.added > 0 and jobs.take_turns(keys, sending, sending.added + turns_after) or 0
   local ready = 0
   for _, group in ipairs(sending.groups) do
     ready = ready + jobs.admit_group(keys, changes, group, number, turns_after, now)

@@ -37,10 +37,10 @@ function jobs.end_job(keys, changes, id, facts, state, reason, outcome, now)
   if facts.state == jobs.SCHEDULED or facts.state == jobs.READY or facts.state == jobs.BLOCKED then
     jobs.tally(changes, 'waiting_bytes', -facts.bytes)
   end
-  local is_forgotten = state == jobs.DONE and jobs.has(facts.head.flags, jobs.FORGET_WHEN_DONE)
+  local is_forgotten = state == jobs.DONE and facts.head.flags > 0 and jobs.has(facts.head.flags, jobs.FORGET_WHEN_DONE)
   if is_forgotten then jobs.leave_state(changes, facts, id) else jobs.move_job(changes, id, facts, state, now) end
   facts.finished, facts.reason, facts.outcome = now, reason, outcome
-  facts.marks = jobs.without(facts.marks, jobs.CANCEL_ASKED)
+  if facts.marks > 0 then facts.marks = jobs.without(facts.marks, jobs.CANCEL_ASKED) end
   if facts.head.unique ~= '' then
     jobs.free_unique(keys, id, facts, jobs.UNIQUE_QUEUED)
     jobs.free_unique(keys, id, facts, jobs.UNIQUE_UNTIL_DONE)

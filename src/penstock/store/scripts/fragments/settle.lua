@@ -21,10 +21,10 @@ function jobs.wait_again(keys, changes, id, facts, state, now)
   jobs.tally(changes, 'waiting_bytes', facts.bytes)
 end
 
--- `report` is {outcome, ran_us, cpu_us, delay_ms, reason, payload}; what goes back in line is added to `again`
--- (in its old place) or `anew` (at the back).
-function jobs.settle_job(keys, changes, id, facts, report, again, anew, history_length, now)
-  local outcome, reason, payload = report[1], report[5], report[6]
+-- `item` is {process, id, facts, outcome, ran_us, cpu_us, delay_ms, reason, payload}; what goes back in line is added to
+-- `again` (in its old place) or `anew` (at the back).
+function jobs.settle_job(keys, changes, item, again, anew, history_length, now)
+  local id, facts, outcome, payload = item[2], item[3], item[4], item[9]
   local attempt = facts.failures + facts.crashes + 1
   local is_cancelled = outcome == 'cancelled' or (outcome ~= 'done' and jobs.has(facts.marks, jobs.CANCEL_ASKED))
   if outcome == 'failed' or outcome == 'final' then
@@ -36,7 +36,7 @@ function jobs.settle_job(keys, changes, id, facts, report, again, anew, history_
   end
   if outcome ~= 'stopped' then
     jobs.record_attempt(keys, id, facts, attempt, is_cancelled and 'cancelled' or outcome == 'final' and 'failed' or outcome,
-      now, report[2], report[3], history_length)
+      now, item[5], item[6], history_length)
   end
   jobs.tally(changes, jobs.WAYS_OUT[outcome] or outcome, 1)
 
@@ -45,10 +45,10 @@ function jobs.settle_job(keys, changes, id, facts, report, again, anew, history_
   elseif outcome == 'done' then
     jobs.end_job(keys, changes, id, facts, jobs.DONE, '', payload, now)
   elseif outcome == 'final' or (outcome == 'failed' and facts.failures >= facts.head.attempts) then
-    jobs.end_job(keys, changes, id, facts, jobs.DEAD, reason ~= '' and reason or 'failed', payload, now)
+    jobs.end_job(keys, changes, id, facts, jobs.DEAD, item[8] ~= '' and item[8] or 'failed', payload, now)
   elseif outcome == 'failed' then
     facts.outcome = ''
-    local delay = tonumber(report[4])
+    local delay = tonumber(item[7])
     facts.since = now + delay
     if delay > 0 then
       jobs.wait_again(keys, changes, id, facts, jobs.SCHEDULED, now)
@@ -75,9 +75,9 @@ end
 -- Looks at every list and line that these jobs may be on, before anything is written.
 function jobs.check_settling(keys, held)
   for _, item in ipairs(held) do
-    local id, facts, outcome = item[2], item[3], item[4][1]
+    local id, facts = item[2], item[3]
     local head, number = facts.head, facts.number
-    if outcome == 'done' then
+    if item[4] == 'done' then
       jobs.check_lists(keys, head, jobs.DONE, number, 0)
     else
       for _, state in ipairs({jobs.READY, jobs.SCHEDULED, jobs.DEAD, jobs.CANCELLED}) do
@@ -90,13 +90,13 @@ function jobs.check_settling(keys, held)
   end
 end
 
--- Settles what a worker held: `held` is a list of {process, id, facts, report}. Returns how many of
--- them wait again, and how many others may now start.
+-- Settles what a worker held: `held` is a list of items as above. Returns how many of them wait again, and how many
+-- others may now start.
 function jobs.settle_jobs(keys, changes, running, worker, held, now)
   local again, anew, freed, is_freed, processes, back = {}, {}, {}, {}, {}, 0
   local history_length = keys.settings.history_length or jobs.HISTORY_LENGTH
   for index, item in ipairs(held) do
-    local id, facts, report = item[2], item[3], item[4]
+    local id, facts = item[2], item[3]
     processes[index] = item[1]
     if facts.crashes >= jobs.SUSPECT_FROM and redis.call('HGET', keys.suspects, worker) == id then
       redis.call('HDEL', keys.suspects, worker)
@@ -107,7 +107,7 @@ function jobs.settle_jobs(keys, changes, running, worker, held, now)
       if not is_freed[key] then freed[#freed + 1] = key end
       is_freed[key] = true
     end
-    jobs.settle_job(keys, changes, id, facts, report, again, anew, history_length, now)
+    jobs.settle_job(keys, changes, item, again, anew, history_length, now)
     if not jobs.IS_FINAL[facts.state] then back = back + 1 end
   end
   call_in_chunks('HDEL', running, processes)

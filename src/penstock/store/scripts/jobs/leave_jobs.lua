@@ -32,7 +32,7 @@ for index, facts in ipairs(all) do
   if facts then
     -- What must not run twice has begun if it is still held when the worker goes.
     local is_over = lost == '1' or jobs.has(facts.head.flags, jobs.AT_MOST_ONCE)
-    held[#held + 1] = {processes[index], ids[index], facts, {is_over and 'lost' or 'stopped', '0', '0', '0', '', ''}}
+    held[#held + 1] = {processes[index], ids[index], facts, is_over and 'lost' or 'stopped', '0', '0', '0', '', ''}
   end
 end
 jobs.check_settling(keys, held)

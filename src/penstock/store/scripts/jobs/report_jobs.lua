@@ -43,19 +43,17 @@ redis.call('XLEN', keys.history)
 local refusal = jobs.guard_work(keys, claim)
 if refusal then return {{}, unpack(refusal)} end
 
-local processes, reports = {}, {}
-for index = FIRST, #ARGV, EACH do
-  processes[#processes + 1] = ARGV[index]
-  reports[#reports + 1] = {ARGV[index + 1], ARGV[index + 2], ARGV[index + 3], ARGV[index + 4], ARGV[index + 5], ARGV[index + 6]}
-end
+local processes = {}
+for index = FIRST, #ARGV, EACH do processes[#processes + 1] = ARGV[index] end
 local ids = get_fields(running, processes)
 local held, held_ids, refused = {}, {}, {}
-for index, process in ipairs(processes) do
-  if ids[index] then
-    held_ids[#held_ids + 1] = ids[index]
-    held[#held + 1] = {process, ids[index], false, reports[index]}
+for index = 1, #processes do
+  local id, at = ids[index], FIRST + EACH * (index - 1)
+  if id then
+    local size = #held + 1
+    held_ids[size], held[size] = id, {processes[index], id, false, unpack(ARGV, at + 1, at + EACH - 1)}
   else
-    refused[#refused + 1] = process
+    refused[#refused + 1] = processes[index]
   end
 end
 for index, facts in ipairs(jobs.read_facts(keys, held_ids)) do held[index][3] = facts end

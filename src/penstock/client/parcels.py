@@ -1,0 +1,65 @@
+"""Jobs on their way to the store: packed one by one, and put together in parcels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.client.job_ids import new_ids
+from penstock.client.wire import pack_ahead
+from penstock.codec.ids import id_number
+from penstock.codec.records import pack_head
+from penstock.codec.values import pack_data, words_of
+from penstock.model.job_options import MAX_WORDS
+from penstock.model.queues import check_payload
+from penstock.store.commands.jobs import Group, group_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.model.job_options import JobOptions
+    from penstock.store.command import Prepacked
+
+    Packed = bytes | tuple[bytes, tuple[str, ...]]
+
+
+class Parcel(NamedTuple):
+    """Jobs that are sent together."""
+
+    batch: list[Packed]
+    numbers: list[int]
+    """their ids"""
+    arguments: Prepacked
+
+
+def pack_job(options: JobOptions, max_payload: int, item: object) -> Packed:
+    """The data of a job; with the words by which it can be found, if it is to be."""
+    data = pack_data("the data of the job", item)
+    if len(data) > max_payload:
+        check_payload("data of a job", data, max_payload)
+    if options.search is False:
+        return data
+    return data, words_of(item, options.search, MAX_WORDS)
+
+
+def size_of_job(packed: Packed) -> int:
+    return len(packed) if isinstance(packed, bytes) else len(packed[0])
+
+
+def seal(options: JobOptions, batch: list[Packed]) -> Parcel:
+    """Give jobs their ids, and put everything but the number of the request in its final form."""
+    numbers = [id_number(options.id)] if options.id else list(new_ids(len(batch)))
+    return Parcel(batch, numbers, pack_ahead(group_arguments(_groups(options, numbers, batch))))
+
+
+def _groups(options: JobOptions, numbers: Sequence[int], batch: Sequence[Packed]) -> list[Group]:
+    """By head, if they have different ones."""
+    by_head: dict[bytes, list[tuple[int, bytes]]] = {}
+    if options.search is False:
+        by_head[pack_head(options)] = list(zip(numbers, batch, strict=True))  # type: ignore[arg-type]
+    else:
+        for number, (data, words) in zip(numbers, batch, strict=True):
+            by_head.setdefault(pack_head(options, words), []).append((number, data))  # type: ignore[arg-type]
+    return [
+        Group(head, options.delay_ms, options.run_at_ms, options.window_ms, members)
+        for head, members in by_head.items()
+    ]
