@@ -16,7 +16,7 @@ class Arguments(dict[str, Any]):
     def __init__(self, command: Command[Any]) -> None:
         super().__init__()
         keys, arguments = _parameters(command.script)
-        for parameters, values in ((keys, command.keys), (arguments, command.args)):
+        for parameters, values in ((keys, command.keys), (arguments, command.arguments)):
             for index, parameter in enumerate(parameters):
                 rest = values[index:]
                 self[parameter.name] = list(rest) if parameter.is_repeated else rest[0]

@@ -284,7 +284,7 @@ class Engine:
 
 def summarise(command: Command[Any]) -> str:
     keys = command.keys[0].partition("}")[0].removeprefix("{")
-    return f"{command.script.name} {keys} {command.args!r}"
+    return f"{command.script.name} {keys} {command.arguments!r}"
 
 
 def describe(error: BaseException, scheduler: Engine, last: int | None = 60) -> str:

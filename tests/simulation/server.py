@@ -119,7 +119,7 @@ class Server:
 
     def _evalsha(self, command: Command[Any]) -> tuple[Argument, ...]:
         digest = self.scripts.digest(command.script)
-        return ("EVALSHA", digest, len(command.keys), *command.keys, *command.args)
+        return ("EVALSHA", digest, len(command.keys), *command.keys, *command.arguments)
 
     def _load(self, script: Script) -> None:
         (digest,) = self.ask([("SCRIPT", "LOAD", self.scripts.text(script))])

@@ -64,7 +64,7 @@ class World(Server):
         elsewhere, they would be missing here, and conservation would say so.
         """
         last = self._last
-        active = set(last.known_workers) | set(last.work) | set(command.args)
+        active = set(last.known_workers) | set(last.work) | set(command.arguments)
         active |= {key.rpartition(":")[2] for key in command.keys}
         for queue in last.queues.values():
             active |= queue.members | queue.running.keys()

@@ -58,7 +58,7 @@ def pack(*parts: Argument) -> bytes:
 def pack_ahead(arguments: list[Argument]) -> Prepacked:
     """The last arguments of a command that is put together later."""
     _, _, data = pack(*arguments).partition(b"\r\n")
-    return Prepacked(len(arguments), data)
+    return Prepacked(arguments, data)
 
 
 def pack_with(parts: tuple[Argument, ...], more: Prepacked | None) -> bytes:
@@ -67,7 +67,7 @@ def pack_with(parts: tuple[Argument, ...], more: Prepacked | None) -> bytes:
     if more is None:
         return packed
     _, _, data = packed.partition(b"\r\n")
-    return b"*%d\r\n%b%b" % (len(parts) + more.number, data, more.data)
+    return b"*%d\r\n%b%b" % (len(parts) + len(more.arguments), data, more.data)
 
 
 def new_reader() -> Any:

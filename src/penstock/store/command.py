@@ -27,9 +27,9 @@ class Operation(NamedTuple):
 
 
 class Prepacked(NamedTuple):
-    """Arguments in the form in which they go over the wire."""
+    """Arguments, and the form in which they go over the wire."""
 
-    number: int
+    arguments: list[Argument]
     data: bytes
 
 
@@ -42,6 +42,10 @@ class Command(NamedTuple, Generic[R]):
     decode: Callable[[list[Any]], R]
     more: Prepacked | None = None
     """arguments after `args` that were packed beforehand"""
+
+    @property
+    def arguments(self) -> tuple[Argument, ...]:
+        return self.args if self.more is None else (*self.args, *self.more.arguments)
 
 
 class QueueAbsent(Exception):
