@@ -28,7 +28,7 @@ def replies(*words: str, **own: list[Any]) -> dict[str, list[Any]]:
 
 
 REPLIES: dict[str, dict[str, list[Any]]] = {
-    "send_jobs": replies(*QUEUE_WORDS, *ROOM_WORDS, ok=[b"ok", 5, 0, b"7"]),
+    "send_jobs": replies(*QUEUE_WORDS, *ROOM_WORDS, ok=[b"ok", 0, b"7"]),
     "join_jobs": replies("ok", *QUEUE_WORDS),
     "start_jobs": replies("newer", "tasks", **CLAIMS),
     "report_jobs": {
@@ -62,7 +62,7 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
     ),
     "remove_schedule": replies("ok", "absent", "newer"),
     "list_schedules": replies("newer", ok=[b"ok", b"5", b"nightly", b"{}", b""]),
-    "fire_schedule": replies("newer", "taken", "full", ok=[b"ok", 1], late=[b"late"]),
+    "fire_schedule": replies("newer", "taken", "full", ok=[b"ok"], late=[b"late"]),
     "survey_jobs": replies("newer", ok=[b"ok", b"5", [], [], [], [0] * 5, [b"0"] * 7]),
     "scan_jobs": replies("newer", ok=[b"ok", b"0"]),
     **{

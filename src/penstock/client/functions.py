@@ -164,11 +164,11 @@ class Sending(Generic[P, R]):
 
     def send(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         jobs = default_client().jobs(self._function.queue)
-        return jobs.send(self._options, [self._packed(args, kwargs)])[0]
+        return jobs.send_one(self._options, self._packed(args, kwargs))
 
     async def asend(self, *args: P.args, **kwargs: P.kwargs) -> AsyncJob[R]:
         jobs = (await default_async_client()).jobs(self._function.queue)
-        return (await jobs.send(self._options, [self._packed(args, kwargs)]))[0]
+        return await jobs.send_one(self._options, self._packed(args, kwargs))
 
     def send_many(self, calls: Iterable[Sequence[Any] | Mapping[str, Any]]) -> list[Job[R]]:
         jobs = default_client().jobs(self._function.queue)
@@ -215,7 +215,7 @@ class Bound(Generic[P, R, C]):
     def send(self, *args: Any, **kwargs: Any) -> Any:
         sending = self._sending
         jobs = self._client.jobs(sending._function.queue)
-        return _first(jobs.send(sending._options, [sending._packed(args, kwargs)]))
+        return jobs.send_one(sending._options, sending._packed(args, kwargs))
 
     @overload
     def send_many(
@@ -229,16 +229,6 @@ class Bound(Generic[P, R, C]):
         sending = self._sending
         jobs = self._client.jobs(sending._function.queue)
         return jobs.send(sending._options, map(sending._call, calls))
-
-
-def _first(sent: Any) -> Any:
-    if inspect.isawaitable(sent):
-        return _first_awaited(sent)
-    return sent[0]
-
-
-async def _first_awaited(sent: Awaitable[Any]) -> Any:
-    return (await sent)[0]
 
 
 class _Decorator(Protocol):

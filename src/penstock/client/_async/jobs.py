@@ -93,7 +93,7 @@ class AsyncJobs:
         Raises InvalidArgument, Unserialisable or PayloadTooLarge before anything is sent, QueueFull
         or StoreFull if there is no room.
         """
-        return (await self.send(make_options(type, options), [data]))[0]
+        return await self.send_one(make_options(type, options), data)
 
     async def add_many(
         self, type: str, items: Iterable[object], **options: Unpack[JobSettings]
@@ -104,8 +104,14 @@ class AsyncJobs:
         """
         return await self.send(make_options(type, options), items)
 
+    async def send_one(self, options: JobOptions, item: object) -> AsyncJob[Any]:
+        """Send a job with options that were checked before."""
+        parcel = seal(options, [pack_job(options, self._max_payload, item)])
+        [job] = await self._send_parcel(options, parcel)
+        return job
+
     async def send(self, options: JobOptions, items: Iterable[object]) -> list[AsyncJob[Any]]:
-        """Send jobs with options that were checked before."""
+        """Send any number of jobs with options that were checked before."""
         sent: list[AsyncJob[Any]] = []
         if options.id:
             items = list(islice(items, 2))
@@ -119,8 +125,8 @@ class AsyncJobs:
             partial(seal, options),
         )
         try:
-            while batch := batches.take():
-                sent += await self._send_batch(options, batch, batches.prepare)
+            while parcel := batches.take():
+                sent += await self._send_parcel(options, parcel, batches.prepare)
         except Exception as error:
             error.accepted = len(sent)  # type: ignore[attr-defined]
             raise
@@ -372,15 +378,16 @@ class AsyncJobs:
         finally:
             await subscription.close()
 
-    async def _send_batch(
-        self, options: JobOptions, parcel: Parcel, prepare_next: Callable[[], None]
+    async def _send_parcel(
+        self, options: JobOptions, parcel: Parcel, prepare_next: Meanwhile = None
     ) -> list[AsyncJob[Any]]:
         client, keys, kind = self._client, self._keys, options.type
         made: list[AsyncJob[Any]] = []
 
         def while_it_is_sent() -> None:
             made[:] = [AsyncJob(client, keys, number, kind) for number in parcel.numbers]
-            prepare_next()
+            if prepare_next is not None:
+                prepare_next()
 
         deadline: float | None = None
         while True:

@@ -111,8 +111,7 @@ class AsyncSchedules:
         """Send its job now, whatever the time is; when it is due next does not change."""
         schedule = (await self.get(name)).schedule
         options = make_options(schedule.type, schedule.options)  # type: ignore[arg-type]
-        sent = await self._client.jobs(self.queue).send(options, [schedule.data])
-        return sent[0]
+        return await self._client.jobs(self.queue).send_one(options, schedule.data)
 
     async def pause(self, name: str) -> None:
         """Let its times pass without sending anything."""

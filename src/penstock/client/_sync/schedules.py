@@ -113,8 +113,7 @@ class Schedules:
         """Send its job now, whatever the time is; when it is due next does not change."""
         schedule = (self.get(name)).schedule
         options = make_options(schedule.type, schedule.options)  # type: ignore[arg-type]
-        sent = self._client.jobs(self.queue).send(options, [schedule.data])
-        return sent[0]
+        return self._client.jobs(self.queue).send_one(options, schedule.data)
 
     def pause(self, name: str) -> None:
         """Let its times pass without sending anything."""

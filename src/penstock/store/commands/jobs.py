@@ -67,7 +67,7 @@ def send_jobs(
 
     def decode(reply: list[Any]) -> dict[int, int]:
         if reply[0] == b"ok":
-            return {int(reply[at]): int(reply[at + 1]) for at in range(2, len(reply), 2)}
+            return {int(reply[at]): int(reply[at + 1]) for at in range(1, len(reply), 2)}
         check_jobs(keys, SEND_JOBS, reply)
         raise unexpected(SEND_JOBS, reply)
 

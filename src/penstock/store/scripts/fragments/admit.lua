@@ -233,7 +233,7 @@ function jobs.take_turns(keys, sending, count)
   return sending.turn
 end
 
--- Adds what is new, and wakes whoever is to know. Returns how many jobs wait now.
+-- Adds what is new, and wakes whoever is to know.
 function jobs.admit_jobs(keys, sending, now)
   local changes = jobs.new_changes()
   local first_due = keys.is_used.due and redis.call('ZRANGE', keys.due, 0, 0, 'WITHSCORES')[2]
@@ -265,5 +265,4 @@ function jobs.admit_jobs(keys, sending, now)
   elseif (redis.call('ZRANGE', keys.due, 0, 0, 'WITHSCORES')[2] or false) ~= (first_due or false) then
     wake_workers(keys.idle, keys['wake:'], 1) -- somebody has to know when to get up
   end
-  return jobs.waiting_jobs(keys)
 end

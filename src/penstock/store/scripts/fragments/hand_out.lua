@@ -25,10 +25,12 @@ jobs.ALARMS = 2
 function jobs.next_due_at(keys, now)
   local first
   for _, kind in ipairs({'due', 'unparks', 'slots'}) do
-    -- The schedules that are due have just been named to this worker, which looks again when it has fired them.
-    local after = kind == 'slots' and '(' .. whole(now) or '-inf'
-    local at = redis.call('ZRANGEBYSCORE', keys[kind], after, '(+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
-    if at and (not first or tonumber(at) < first) then first = tonumber(at) end
+    if keys.is_used[kind] then
+      -- The schedules that are due have just been named to this worker, which looks again when it has fired them.
+      local after = kind == 'slots' and '(' .. whole(now) or '-inf'
+      local at = redis.call('ZRANGEBYSCORE', keys[kind], after, '(+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+      if at and (not first or tonumber(at) < first) then first = tonumber(at) end
+    end
   end
   return first
 end

@@ -64,6 +64,7 @@ function jobs.park_job(keys, changes, id, facts, limit, now)
   jobs.keep_facts(changes, id, facts)
   local at = jobs.next_token_at(limit, now)
   redis.call('ZADD', keys.unparks, at and whole(at) or '+inf', limit.key) -- without a time, it waits for a slot
+  keys.is_used.unparks = true
 end
 
 jobs.UNPARKED_AT_ONCE = 100

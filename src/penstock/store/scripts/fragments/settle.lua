@@ -53,6 +53,7 @@ function jobs.settle_job(keys, changes, item, again, anew, history_length, now)
     if delay > 0 then
       jobs.wait_again(keys, changes, id, facts, jobs.SCHEDULED, now)
       redis.call('ZADD', keys.due, whole(now + delay), id)
+      keys.is_used.due = true
       changes.due_at = math.min(changes.due_at or facts.since, facts.since)
       jobs.keep_facts(changes, id, facts)
     else

@@ -12,7 +12,7 @@
 -- ARGV[5] next_slot   int     when it is due next, or empty: never again
 -- ARGV[6] groups...   bytes   jobs as in send_jobs; none if nothing is to be sent
 --
--- Returns {'ok', waiting}   done; how many jobs wait now
+-- Returns {'ok'}
 --         {'late'}          somebody else was first, or the schedule was changed since
 --         {'taken', id}     a job with this id is there already; make another id, then send again
 --         {'full', waiting, max, bytes, max_bytes}   there is no room for these jobs
@@ -44,4 +44,5 @@ end
 
 jobs.check_admission(keys, sending, now)
 if next_slot == '' then redis.call('ZREM', keys.slots, name) else redis.call('ZADD', keys.slots, next_slot, name) end
-return remember(memory, operation, {'ok', jobs.admit_jobs(keys, sending, now)})
+jobs.admit_jobs(keys, sending, now)
+return remember(memory, operation, {'ok'})

@@ -11,7 +11,7 @@
 -- ARGV[3] origin       string  'made': the client made the ids; 'given': the caller did, and may have sent them before
 -- ARGV[4] groups...    bytes   head, delay_ms, run_at, window_ms, count, then count times id, data; 1 to 5000 jobs
 --
--- Returns {'ok', waiting, position, id, ...}   for each job that was not added: its position, the job that is there
+-- Returns {'ok', position, id, ...}            for each job that was not added: its position, the job that is there
 --         {'taken', id}                        a job with this id is there already; make another id, then send again
 --         {'conflict', id}                     the given id belongs to another job
 --         {'no_queue'}                         register the queue, then send again with an incarnation
@@ -48,7 +48,8 @@ end
 jobs.check_admission(keys, sending, now)
 if not known then create_queue(keys.meta, incarnation) end
 if not settings.kind then jobs.become_job_queue(keys) end
-local reply = {'ok', jobs.admit_jobs(keys, sending, now)}
+jobs.admit_jobs(keys, sending, now)
+local reply = {'ok'}
 for _, found in ipairs(sending.existing) do
   reply[#reply + 1] = found[1]
   reply[#reply + 1] = found[2]
