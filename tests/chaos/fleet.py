@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -35,11 +36,14 @@ class WorkerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                # A group of its own, so that it can be maltreated together with its supervisor.
+                start_new_session=True,
             )
 
     @property
-    def pid(self) -> int:
-        return self._process.pid
+    def ids(self) -> list[str]:
+        """Every id under which it has served queues."""
+        return re.findall(r"worker started id=(\S+)", self.log)
 
     @property
     def status(self) -> int | None:
@@ -59,16 +63,16 @@ class WorkerProcess:
         return self._log.read_text(errors="replace")
 
     def kill(self) -> None:
-        """kill -9; returns when it is gone."""
-        self._process.kill()
+        """kill -9, as when the machine is gone; returns when it is."""
+        self._signal_all(signal.SIGKILL)
         self._process.wait(10)
 
     def freeze(self) -> None:
         self.is_frozen = True
-        self._process.send_signal(signal.SIGSTOP)
+        self._signal_all(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        self._process.send_signal(signal.SIGCONT)
+        self._signal_all(signal.SIGCONT)
         self.is_frozen = False
 
     def terminate(self) -> None:
@@ -82,9 +86,14 @@ class WorkerProcess:
             self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             raise AssertionError(
-                f"worker {self.pid} did not end within {timeout_s} s:\n{self.log[-2000:]}"
+                f"worker {self.ids} did not end within {timeout_s} s:\n{self.log[-2000:]}"
             ) from None
         return time.monotonic() - began_at
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        # Until it has been waited for, no other process can have got its id.
+        if self.is_running:
+            os.killpg(self._process.pid, number)
 
 
 class Fleet:
@@ -121,7 +130,8 @@ class Fleet:
         return [worker for worker in self.started if worker.is_running]
 
     def stop(self) -> None:
-        """Let everybody go home; each must end well."""
+        """Let everybody go home; each must end well, but for those that a task has just killed."""
+        wait_for(lambda: not any("worker died" in worker.log for worker in self.running))
         going = self.running
         for worker in going:
             # A signal that comes before Python can handle it just ends the process.

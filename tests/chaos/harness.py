@@ -64,8 +64,7 @@ class World:
         lost one is not yet recovered.
         """
         held = self.queue.inspect().held
-        ids = [info.id for info in self.ps.workers() if info.about.get("pid") == worker.pid]
-        return {id_: held[id_] for id_ in ids if id_ in held}
+        return {id_: held[id_] for id_ in worker.ids if id_ in held}
 
     def finished(self) -> int:
         return self.queue.inspect().counters.finished

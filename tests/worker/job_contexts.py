@@ -18,6 +18,8 @@ from tests.servers import wait_for
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.executors.death import Death
+
 JOBS = "tests.worker.process_jobs"
 
 
@@ -75,8 +77,8 @@ class JobContext(Context):
         self.error = error
         super().raised(error, began_at)
 
-    def crashed(self, signal: int, exit_status: int, peak_rss_bytes: int, began_at: float) -> None:
-        self.death = (signal, exit_status, peak_rss_bytes)
+    def crashed(self, death: Death, began_at: float) -> None:
+        self.death = death[:3]
         self.origin.done(self)
 
     def skipped(self) -> None:

@@ -57,9 +57,10 @@ class Running:
 
 @contextmanager
 def worker_process(ground: Ground, queue: str, concurrency: int = 1) -> Iterator[Running]:
-    """`penstock worker run`, serving one queue."""
+    """`penstock worker run`, serving one queue, and in one process, whose CPU time is measured."""
     command = [
-        *(sys.executable, "-m", "penstock", "worker", "run", handlers.__name__, "--queue", queue),
+        *(sys.executable, "-m", "penstock", "worker", "run", handlers.__name__, "--alone"),
+        *("--queue", queue),
         *("--concurrency", str(concurrency), "--url", ground.url, "--namespace", ground.namespace),
     ]
 

@@ -52,6 +52,14 @@ class Target:
         )
 
 
+OWN_PROCESS = "own process"
+
+
+def has_own_process() -> bool:
+    """Whether the command line was started as a program, not called from one."""
+    return click.get_current_context().find_root().obj is OWN_PROCESS
+
+
 def with_store(function: Callable[Concatenate[Target, P], None]) -> Callable[..., None]:
     """Give a command `--url`, `--namespace`, `--data` and `--json`, as one Target."""
 

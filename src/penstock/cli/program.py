@@ -14,7 +14,7 @@ from penstock.cli.doctor import doctor
 from penstock.cli.enqueue import enqueue
 from penstock.cli.fsck import fsck
 from penstock.cli.job import job
-from penstock.cli.options import examples
+from penstock.cli.options import OWN_PROCESS, examples
 from penstock.cli.queue import queue
 from penstock.cli.render import say_error
 from penstock.cli.schedule import schedule
@@ -51,7 +51,7 @@ def main() -> None:
             # A terminal that cannot show a character shows its code.
             stream.reconfigure(errors="backslashreplace")
     try:
-        program(prog_name="penstock")
+        program(prog_name="penstock", obj=OWN_PROCESS)
     except OSError as error:
         if error.errno not in _UNWRITABLE:
             raise

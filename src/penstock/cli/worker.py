@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.options import Target, examples, with_store
+from penstock.cli.options import Target, examples, has_own_process, with_store
 from penstock.cli.render import counted, duration, print_facts, print_json, print_table, say
 from penstock.errors import QueueNotFound, WorkerNotFound
 from penstock.model.workers import HEARTBEAT_MS, LEASE_MS, WorkerInfo
 from penstock.worker.run import run_worker
+from penstock.worker.supervisor import CAN_SUPERVISE, Board, supervise
 
 if TYPE_CHECKING:
     from penstock.cli.render import Cell
@@ -72,6 +73,11 @@ def worker() -> None:
     help="How often the lease is renewed.",
 )
 @click.option("--name", help="How its id begins. Default: host and process id.")
+@click.option(
+    "--alone",
+    is_flag=True,
+    help="Without a second process that watches it and tells what killed it.",
+)
 @with_store
 def run(
     at: Target,
@@ -83,25 +89,36 @@ def run(
     lease_ms: int,
     heartbeat_ms: int,
     name: str | None,
+    alone: bool,
 ) -> None:
-    """Import MODULE and run the handlers it registers, until told to stop."""
+    """Import MODULE and run the handlers it registers, until told to stop.
+
+    If the worker is killed, its work goes back at once, and the jobs that it held say by which
+    signal and how much memory it had.
+    """
     if heartbeat_ms >= lease_ms:
         raise click.UsageError("--heartbeat-ms must be less than --lease-ms.")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     names, weights = _weighted(queues)
-    status = run_worker(
-        at.settings(),
-        module,
-        names,
-        concurrency,
-        grace_s,
-        name,
-        lease_ms,
-        heartbeat_ms,
-        strict,
-        weights,
-    )
-    raise click.exceptions.Exit(status)
+    settings = at.settings()
+
+    def work(board: Board | None = None) -> int:
+        return run_worker(
+            settings,
+            module,
+            names,
+            concurrency,
+            grace_s,
+            name,
+            lease_ms,
+            heartbeat_ms,
+            strict,
+            weights,
+            board,
+        )
+
+    is_watched = CAN_SUPERVISE and has_own_process() and not alone
+    raise click.exceptions.Exit(supervise(settings, work) if is_watched else work())
 
 
 @worker.command("list", epilog=examples("penstock worker list"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import traceback
 from typing import NamedTuple
 
+from penstock.model.jobs import JobError
+
 MAX_MESSAGE = 4 * 1024
 MAX_TRACEBACK = 32 * 1024
 
@@ -42,6 +44,11 @@ def describe(error: BaseException) -> Failure:
     except BaseException:
         lines = f"{name}: {message}\n"
     return Failure(name, shorten(message, MAX_MESSAGE), shorten(lines, MAX_TRACEBACK))
+
+
+def crash_of(who: str, how: str) -> JobError:
+    """What is kept of an attempt whose process has died, where nobody could raise anything."""
+    return JobError("penstock.errors.JobCrashed", f"the {who} ended by {how}")
 
 
 def shorten(text: str, limit: int) -> str:

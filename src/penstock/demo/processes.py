@@ -91,7 +91,8 @@ class WorkerProcess:
         return "\n".join(f"  {line}" for line in lines) or "  (it said nothing)"
 
     def ask_to_stop(self) -> None:
-        self._signal(signal.SIGTERM)
+        if self._process is not None:
+            self._process.terminate()
         self._is_asked = True
 
     def wait(self) -> None:
@@ -110,6 +111,6 @@ class WorkerProcess:
             self.state = "stopped"
 
     def _signal(self, number: signal.Signals) -> None:
-        # Popen asks first whether the process is still ours, so no stranger of the same id is hit.
-        if self._process is not None:
-            self._process.send_signal(number)
+        # To the worker and to its supervisor. Until it was waited for, no stranger has its id.
+        if self._process is not None and self._process.poll() is None:
+            os.killpg(self._process.pid, number)

@@ -10,32 +10,20 @@ import subprocess
 import sys
 from contextlib import suppress
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import JobCrashed
 from penstock.executors.channel import Channel
+from penstock.executors.death import RSS_UNIT, death_of
 from penstock.executors.memory import peak_rss
 
 if TYPE_CHECKING:
     from penstock.executors.channel import Message
+    from penstock.executors.death import Death
 
 _SEND_S = 10.0
 _LOOK_S = 1.0
 """how often its use of memory is looked at"""
-_RSS_UNIT = 1 if sys.platform == "darwin" else 1024
-
-
-class Death(NamedTuple):
-    signal: int
-    """0 if it ended by itself"""
-    exit_status: int
-    peak_rss_bytes: int
-    """of its last job"""
-    cpu_s: float
-    """used after its last word"""
-
-    def __str__(self) -> str:
-        return f"signal {self.signal}" if self.signal else f"exit status {self.exit_status}"
 
 
 class ChildProcess:
@@ -140,14 +128,14 @@ class ChildProcess:
             code, peak, cpu_s = -signal.SIGKILL, self._rss_seen, 0.0
         else:
             code = os.waitstatus_to_exitcode(status)
-            peak = self._peak(usage.ru_maxrss * _RSS_UNIT)
+            peak = self._peak(usage.ru_maxrss * RSS_UNIT)
             cpu_s = usage.ru_utime + usage.ru_stime - self._cpu_s
         self._process.returncode = code
         self._channel.close()
         os.close(self._life)
         if self._pidfd is not None:
             os.close(self._pidfd)
-        return Death(max(0, -code), max(0, code), peak, max(0.0, cpu_s))
+        return death_of(code, peak, cpu_s)
 
     def _peak(self, max_rss: int) -> int:
         """The most memory that it had during its last job, as far as can be known.
@@ -162,7 +150,7 @@ class ChildProcess:
         self._cpu_s = message.header.get("cpu_s", self._cpu_s)
         if message.kind == "ready":
             self.is_ready = True
-            self._rss_floor = message.header["max_rss"] * _RSS_UNIT
+            self._rss_floor = message.header["max_rss"] * RSS_UNIT
         elif message.kind == "begun":
             # It says so itself, as it may be dead before anybody looks.
             self._rss_seen = message.header["peak_rss"] or self._rss_seen

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-import signal as signals
 from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from penstock.client.functions import VERDICT, Judgement, judge
-from penstock.codec.failures import RaisedInChild, describe, shorten
+from penstock.codec.failures import RaisedInChild, crash_of, describe, shorten
 from penstock.codec.records import pack_error, pack_progress
 from penstock.codec.values import pack_result
 from penstock.errors import JobCancelled, JobTimeout
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.client.functions import JobFunction
     from penstock.executors.assignment import Origin
+    from penstock.executors.death import Death
     from penstock.model.jobs import HandedOut
     from penstock.model.queues import Side
 
@@ -157,16 +157,12 @@ class JobContext(Context):
             judgement = judgement._replace(reason="timeout")
         self._failed(judgement, JobError(*failure))
 
-    def crashed(self, signal: int, exit_status: int, peak_rss_bytes: int, began_at: float) -> None:
+    def crashed(self, death: Death, began_at: float) -> None:
         """The process of the job has died under it."""
         self.took_s = perf_counter() - began_at
         self.outcome = "crashed"
-        how = _signal_name(signal) if signal else f"exit status {exit_status}"
-        peak = f", peak memory {peak_rss_bytes / 2**20:.0f} MiB" if peak_rss_bytes else ""
-        self.result = pack_error(
-            JobError("penstock.errors.JobCrashed", f"the process of the job ended by {how}{peak}")
-        )
-        log.warning("job crashed queue=%s job=%s how=%s", self.queue, self.job, how)
+        self.result = pack_error(crash_of("process of the job", str(death)))
+        log.warning("job crashed queue=%s job=%s how=%s", self.queue, self.job, death)
         self._tell()
 
     def skipped(self) -> None:
@@ -242,10 +238,3 @@ class JobContext(Context):
             self.reason,
             self.result,
         )
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return f"signal {number} ({signals.Signals(number).name})"
-    except ValueError:
-        return f"signal {number}"

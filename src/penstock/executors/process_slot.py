@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from penstock.errors import PenstockError
     from penstock.executors.channel import Message
-    from penstock.executors.child_process import Death
+    from penstock.executors.death import Death
 
     Tell = Callable[[], None]
 
@@ -53,9 +53,7 @@ class ProcessJob(Protocol):
     def skipped(self) -> None: ...
     def returned(self, value: object, began_at: float) -> None: ...
     def raised(self, error: BaseException, began_at: float) -> None: ...
-    def crashed(
-        self, signal: int, exit_status: int, peak_rss_bytes: int, began_at: float
-    ) -> None: ...
+    def crashed(self, death: Death, began_at: float) -> None: ...
     def report(self, kind: str, payload: object) -> None: ...
 
 
@@ -196,7 +194,7 @@ class ProcessSlot:
             return partial(job.raised, verdict, began_at)
         if not has_begun:
             return None
-        return partial(job.crashed, death.signal, death.exit_status, death.peak_rss_bytes, began_at)
+        return partial(job.crashed, death, began_at)
 
     def _hear(self, child: ChildProcess, until: float) -> list[Message]:
         messages = child.hear(until)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from penstock.client.functions import JobFunction
     from penstock.client.settings import Settings
     from penstock.worker.handlers import Function
+    from penstock.worker.supervisor import Board
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 
@@ -50,8 +51,11 @@ def run_worker(
     heartbeat_ms: int,
     strict: bool = False,
     weights: Mapping[str, int] | None = None,
+    board: Board | None = None,
 ) -> int:
-    """Serve queues with the handlers of a module until SIGTERM or SIGINT; the exit status."""
+    """Serve queues with the handlers of a module until SIGTERM or SIGINT; the exit status. With
+    `board`, a supervisor is watching.
+    """
     handlers = choose_handlers(load_handlers(module), queues, module)
     worker = Worker(
         settings,
@@ -65,17 +69,31 @@ def run_worker(
         strict=strict,
         weights=weights,
     )
-    run_until_stopped(worker)
+    if board is not None:
+        worker.on_registered = board.name_worker
+    run_until_stopped(worker, board)
     return 0
 
 
-def run_until_stopped(worker: Worker) -> None:
+def run_until_stopped(worker: Worker, board: Board | None = None) -> None:
     """Signals only set a flag; the worker acts on it where nothing is half done."""
+
+    seen = asked = 0
+
+    def stop() -> None:
+        nonlocal seen, asked
+        seen += 1
+        passed_on = 0 if board is None else board.passed_on
+        # Whoever signals a whole group reaches the worker itself, and again through its supervisor.
+        times = max(passed_on, seen - passed_on)
+        if times > asked:
+            asked = times
+            worker.stop()
 
     async def work() -> None:
         loop = asyncio.get_running_loop()
         for signum in _STOPPING:
-            loop.add_signal_handler(signum, worker.stop)
+            loop.add_signal_handler(signum, stop)
         await worker.run()
 
     _keep_signals_from_children()

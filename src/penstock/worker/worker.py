@@ -102,6 +102,8 @@ class Worker:
         self._giving_back: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._stop_asked = asyncio.Event()
+        self.on_registered: Callable[[str], None] | None = None
+        """is told every id under which this worker registers, before it starts anything"""
         self.id = ""
         """empty until the worker has joined its queues; one that lost its lease goes on under a
         new id
@@ -188,6 +190,8 @@ class Worker:
         session.heartbeat.on_paused = pause
         await session.start()
         self._is_registered = True
+        if self.on_registered is not None:
+            self.on_registered(session.id)
         tasks: list[asyncio.Task[None]] = []
         try:
             queues = self._handlers.queues

@@ -191,13 +191,13 @@ class AsyncPenstock:
         command = workers.list_work(self.keys, check_worker_name(worker))
         return await self.store.run(command)
 
-    async def fail_worker(self, worker: str) -> Returned:
+    async def fail_worker(self, worker: str, how: str = "") -> Returned:
         """Declare a worker dead: its lease ends, and its tasks go back to the front of their
-        queues.
+        queues. `how` it has ended, if that is known, is kept with the jobs that it held.
 
         Failing a worker that is not registered does nothing.
         """
-        return await fail_worker(self.store, self.keys, worker)
+        return await fail_worker(self.store, self.keys, worker, how)
 
     async def open(self) -> AsyncPenstock:
         """Look at the store, and refuse one that could lose tasks silently."""

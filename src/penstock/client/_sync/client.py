@@ -193,13 +193,13 @@ class Penstock:
         command = workers.list_work(self.keys, check_worker_name(worker))
         return self.store.run(command)
 
-    def fail_worker(self, worker: str) -> Returned:
+    def fail_worker(self, worker: str, how: str = "") -> Returned:
         """Declare a worker dead: its lease ends, and its tasks go back to the front of their
-        queues.
+        queues. `how` it has ended, if that is known, is kept with the jobs that it held.
 
         Failing a worker that is not registered does nothing.
         """
-        return fail_worker(self.store, self.keys, worker)
+        return fail_worker(self.store, self.keys, worker, how)
 
     def open(self) -> Penstock:
         """Look at the store, and refuse one that could lose tasks silently."""

@@ -153,9 +153,11 @@ def report_jobs(
 
 
 def leave_jobs(
-    keys: QueueKeys, operation: Operation, worker: str, is_lost: bool
+    keys: QueueKeys, operation: Operation, worker: str, is_lost: bool, error: bytes = b""
 ) -> Command[Returned]:
-    """Take a worker off the queue and give each job that it holds back to its old place."""
+    """Take a worker off the queue and give each job that it holds back to its old place. `error` is
+    kept with those that were lost.
+    """
 
     def decode(reply: list[Any]) -> Returned:
         if reply[0] == b"ok":
@@ -166,7 +168,7 @@ def leave_jobs(
     return Command(
         LEAVE_JOBS,
         (keys.memory(operation.lane), keys.meta, keys.running(worker)),
-        (operation.number, worker, int(is_lost)),
+        (operation.number, worker, int(is_lost), error),
         decode,
     )
 

@@ -9,12 +9,13 @@
 -- ARGV[1] operation  int     number of this operation in its lane
 -- ARGV[2] worker     string
 -- ARGV[3] lost       int     1: the worker died, which counts as a crash of what it held
+-- ARGV[4] death      bytes   how it died, for the records of what it held; empty if that is not known
 --
 -- Returns {'ok', returned, dead}     how many jobs wait again, and how many have come to their end
 --         {'newer', layout}          the queue was written by a newer version
 -- include clock channels memory chunks job_keys records changes lines endings wake limits choose settle job_queue
 local memory, keys, running = KEYS[1], jobs.keys_beside(KEYS[2]), KEYS[3]
-local operation, worker, lost = unpack(ARGV)
+local operation, worker, lost, death = unpack(ARGV)
 
 local done = recall(memory, operation)
 if done then return done end
@@ -32,7 +33,8 @@ for index, facts in ipairs(all) do
   if facts then
     -- What must not run twice has begun if it is still held when the worker goes.
     local is_over = lost == '1' or jobs.has(facts.head.flags, jobs.AT_MOST_ONCE)
-    held[#held + 1] = {processes[index], ids[index], facts, is_over and 'lost' or 'stopped', '0', '0', '0', '', ''}
+    held[#held + 1] = {processes[index], ids[index], facts, is_over and 'lost' or 'stopped', '0', '0', '0', '',
+      is_over and death or ''}
   end
 end
 jobs.check_settling(keys, held)

@@ -1,0 +1,124 @@
+"""Watches a worker from outside, so that somebody is left to tell when it is killed.
+
+What takes the worker's process down cannot be reported by the worker: a crash in C code, `os._exit`
+in a job, the kernel out of memory. Its parent learns the signal and the peak memory from the
+kernel. It writes both to the records of the jobs that the worker held, and gives them back at once,
+where peers would have to wait until the lease ends.
+
+Linux only: elsewhere the worker runs alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import mmap
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from penstock.client._sync.client import Penstock
+from penstock.errors import PenstockError
+from penstock.executors.death import RSS_UNIT, Death, death_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.client.settings import Settings
+
+
+log = logging.getLogger("penstock.worker")
+
+CAN_SUPERVISE = sys.platform == "linux"
+_PASSED_ON = frozenset(
+    {
+        *(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT),
+        *(signal.SIGUSR1, signal.SIGUSR2),
+    }
+)
+_STOPPING = (signal.SIGTERM, signal.SIGINT)
+_PR_SET_PDEATHSIG = 1
+_BOARD_BYTES = 4096
+
+
+class Board:
+    """What worker and supervisor write down for each other, in memory that both have."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, _BOARD_BYTES)
+
+    @property
+    def worker(self) -> str:
+        """The id under which the worker is registered."""
+        return self._memory[1:].rstrip(b"\0").decode()
+
+    def name_worker(self, worker: str) -> None:
+        self._memory[1:] = worker.encode().ljust(_BOARD_BYTES - 1, b"\0")
+
+    @property
+    def passed_on(self) -> int:
+        """How many requests to stop the supervisor has passed on."""
+        return self._memory[0]
+
+    def pass_on(self) -> None:
+        self._memory[0] = min(255, self._memory[0] + 1)
+
+
+def supervise(settings: Settings, work: Callable[[Board], int]) -> int:
+    """Run `work` in a child process, and return how that has ended, as a shell says it. In the
+    child, the result of `work` is returned.
+
+    For a process that has no other threads yet.
+    """
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever started this may have ignored it
+    # Blocked from before the child exists, so that none is missed on the way to it.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {*_PASSED_ON, signal.SIGCHLD})
+    board = Board()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    supervisor = os.getpid()
+    child = os.fork()
+    if child == 0:
+        _end_with(supervisor)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        return work(board)
+    death = _watch(child, board)
+    if board.worker and (death.signal or death.exit_status):
+        _bury(settings, board.worker, death)
+    return 128 + death.signal if death.signal else death.exit_status
+
+
+def _end_with(supervisor: int) -> None:
+    """A supervisor that is killed takes the worker along: whoever kills it means both."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != supervisor:  # it was too quick for that
+        os._exit(1)
+
+
+def _watch(child: int, board: Board) -> Death:
+    """Pass on what others send, until the child ends. What a terminal sends, it gets by itself."""
+    while True:
+        sent = signal.sigwaitinfo({*_PASSED_ON, signal.SIGCHLD})
+        if sent.si_signo != signal.SIGCHLD:
+            is_from_process = sent.si_code <= 0
+            if is_from_process:
+                if sent.si_signo in _STOPPING:
+                    board.pass_on()
+                os.kill(child, sent.si_signo)
+            continue
+        ended, status, usage = os.wait4(child, os.WNOHANG)
+        if ended:
+            return death_of(os.waitstatus_to_exitcode(status), usage.ru_maxrss * RSS_UNIT)
+
+
+def _bury(settings: Settings, worker: str, death: Death) -> None:
+    try:
+        with Penstock(settings) as client:
+            client.open()
+            returned = client.fail_worker(worker, str(death))
+    except PenstockError as error:
+        log.error("worker died id=%s how=%s", worker, death)
+        log.error("peers give its work back when its lease ends, as this failed: %s", error)
+    else:
+        log.error("worker died id=%s how=%s returned=%d dead=%d", worker, death, *returned)
