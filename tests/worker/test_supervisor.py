@@ -33,6 +33,8 @@ def die(how):
         ctypes.string_at(0)
     if how == "exit":
         os._exit(7)
+    if how == "exit well":
+        os._exit(0)
     if how == "large":
         ballast = bytearray(150 * 2**20)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -101,6 +103,7 @@ def waiting(
     [
         ("in C", "the worker ended by signal 11 (SIGSEGV), peak memory ", 128 + 11),
         ("exit", "the worker ended by exit status 7, peak memory ", 7),
+        ("exit well", "the worker ended by exit status 0, peak memory ", 1),
         ("large", "the worker ended by signal 9 (SIGKILL), peak memory ", 128 + 9),
     ],
 )

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from penstock.client.settings import Settings
 
-
 log = logging.getLogger("penstock.worker")
 
 CAN_SUPERVISE = sys.platform == "linux"
@@ -50,7 +49,7 @@ class Board:
 
     @property
     def worker(self) -> str:
-        """The id under which the worker is registered."""
+        """The id under which the worker is registered; empty before, and when it has left."""
         return self._memory[1:].rstrip(b"\0").decode()
 
     def name_worker(self, worker: str) -> None:
@@ -84,9 +83,11 @@ def supervise(settings: Settings, work: Callable[[Board], int]) -> int:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return work(board)
     death = _watch(child, board)
-    if board.worker and (death.signal or death.exit_status):
-        _bury(settings, board.worker, death)
-    return 128 + death.signal if death.signal else death.exit_status
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    if not board.worker:
+        return _status(death)
+    _bury(settings, board.worker, death)
+    return _status(death) or 1  # a job may end its worker with any status
 
 
 def _end_with(supervisor: int) -> None:
@@ -110,6 +111,10 @@ def _watch(child: int, board: Board) -> Death:
         ended, status, usage = os.wait4(child, os.WNOHANG)
         if ended:
             return death_of(os.waitstatus_to_exitcode(status), usage.ru_maxrss * RSS_UNIT)
+
+
+def _status(death: Death) -> int:
+    return 128 + death.signal if death.signal else death.exit_status
 
 
 def _bury(settings: Settings, worker: str, death: Death) -> None:

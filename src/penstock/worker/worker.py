@@ -102,8 +102,10 @@ class Worker:
         self._giving_back: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._stop_asked = asyncio.Event()
-        self.on_registered: Callable[[str], None] | None = None
-        """is told every id under which this worker registers, before it starts anything"""
+        self.on_registered: Callable[[str], None] = lambda worker: None
+        """is told every id under which this worker registers, before it starts anything, and the
+        empty one when it has left
+        """
         self.id = ""
         """empty until the worker has joined its queues; one that lost its lease goes on under a
         new id
@@ -190,8 +192,7 @@ class Worker:
         session.heartbeat.on_paused = pause
         await session.start()
         self._is_registered = True
-        if self.on_registered is not None:
-            self.on_registered(session.id)
+        self.on_registered(session.id)
         tasks: list[asyncio.Task[None]] = []
         try:
             queues = self._handlers.queues
@@ -253,6 +254,7 @@ class Worker:
         else:
             await session.stop()
             log.info("worker stopped id=%s", session.id)
+        self.on_registered("")
 
     def _feed(self, session: AsyncWorkerSession, queue: str) -> Feed:
         if queue in self._handlers.jobs:
