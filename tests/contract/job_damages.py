@@ -108,7 +108,7 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
     ),
     "the newest id is another": (
         lambda r, at: r.hset(at.meta, "newest", 1),
-        ("I2", "id_beyond_the_newest"),
+        ("I2", "newest_is_behind"),
     ),
     "a line in no ring": (
         lambda r, at: r.zrem(at.ring("0"), "acme"),
@@ -271,7 +271,6 @@ NOT_REPAIRABLE = {
     "a ready job is held",
     "facts without a record",
     "turns went back",
-    "the newest id is another",
     "a tenant with two turns",
     "a state counts more jobs than are in its place",
     "a unique job without its key",

@@ -227,31 +227,92 @@ def test_alone_there_is_one_process(start: Start, ps: penstock.Penstock) -> None
     assert ps.workers()[0].about["pid"] == process.pid
 
 
-def test_ctrl_c_is_one_request_though_the_terminal_tells_both(
+@pytest.fixture
+def terminal(
     server: RedisServer, namespace: str, mail: penstock.Jobs, tmp_path: Path
-) -> None:
+) -> Iterator[Terminal]:
+    """A worker that was started at a terminal, and runs a job until the file `end` is there."""
     (tmp_path / "deadly.py").write_text(APP)
     job = mail.add("wait", [[str(tmp_path)], {}])
     command = [sys.executable, "-c", AT_A_TERMINAL, sys.executable, "-m", "penstock"]
-    command += ["worker", "run", "deadly"]
-    keyboard, terminal = os.openpty()
+    command += ["worker", "run", "deadly", "--url", server.url, "--namespace", namespace]
+    keyboard, screen = os.openpty()
     with subprocess.Popen(
-        [*command, "--url", server.url, "--namespace", namespace],
-        cwd=tmp_path,
-        stdin=terminal,
-        stdout=terminal,
-        stderr=subprocess.DEVNULL,
+        command, cwd=tmp_path, stdin=screen, stdout=screen, stderr=subprocess.DEVNULL
     ) as process:
+        os.close(screen)
+        terminal = Terminal(process, keyboard, job)
         try:
             wait_for((tmp_path / "begun").exists)
-            os.write(keyboard, b"\x03")
-            with pytest.raises(subprocess.TimeoutExpired):
-                process.wait(1)
-            (tmp_path / "end").touch()
-
-            assert process.wait(20) == 0
-            assert job.result(0) == "waited"
+            yield terminal
         finally:
             process.kill()
-            os.close(keyboard)
-            os.close(terminal)
+            terminal.close()
+
+
+class Terminal:
+    def __init__(
+        self, process: subprocess.Popen[bytes], keyboard: int, job: penstock.Job[Any]
+    ) -> None:
+        self.process = process
+        self.job = job
+        self._keyboard: int | None = keyboard
+
+    def press_ctrl_c(self) -> None:
+        assert self._keyboard is not None
+        os.write(self._keyboard, b"\x03")
+
+    def close(self) -> None:
+        if self._keyboard is not None:
+            os.close(self._keyboard)
+            self._keyboard = None
+
+
+def test_ctrl_c_is_one_request_though_the_terminal_tells_both(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    terminal.press_ctrl_c()
+    with pytest.raises(subprocess.TimeoutExpired):
+        terminal.process.wait(1)
+    (tmp_path / "end").touch()
+
+    assert terminal.process.wait(20) == 0
+    assert terminal.job.result(0) == "waited"
+
+
+def test_ctrl_c_after_a_request_is_another(terminal: Terminal) -> None:
+    terminal.process.send_signal(signal.SIGTERM)
+    with pytest.raises(subprocess.TimeoutExpired):
+        terminal.process.wait(1)
+    terminal.press_ctrl_c()
+
+    assert terminal.process.wait(20) == 0
+    assert terminal.job.info().state == "ready"
+
+
+def test_a_worker_ends_with_its_terminal(terminal: Terminal) -> None:
+    terminal.close()
+
+    assert terminal.process.wait(20) == -signal.SIGHUP
+    assert terminal.job.info().state == "ready"
+
+
+def test_a_supervisor_can_be_stopped_while_the_store_is_away(
+    own_server: RedisServer, namespace: str, tmp_path: Path
+) -> None:
+    (tmp_path / "deadly.py").write_text(APP)
+    command = [sys.executable, "-m", "penstock", "worker", "run", "deadly"]
+    with subprocess.Popen(
+        [*command, "--url", own_server.url, "--namespace", namespace],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert any("worker started" in line for line in process.stderr)
+        own_server.kill()
+        child_of(process).kill()
+        assert any("worker died" in line for line in process.stderr)
+        process.terminate()
+
+        assert process.wait(3) == -signal.SIGTERM

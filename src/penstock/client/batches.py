@@ -16,6 +16,14 @@ _BATCH_BYTES = 1024 * 1024
 _FIRST_PART = 4
 
 
+def _size(items: object) -> int:
+    """How many there are; 0 if that cannot be said beforehand."""
+    try:
+        return length_hint(items)
+    except Exception:  # whatever their `__len__` raises, they can be read
+        return 0
+
+
 class Batches(Generic[T, P, B]):
     """What `pack` makes of each item: up to `max_items` in a batch, and about 1 MiB by what
     `size_of` says of each. `seal` makes of a batch what is sent.
@@ -38,8 +46,7 @@ class Batches(Generic[T, P, B]):
         self._pack = pack
         self._size_of = size_of
         self._max_items = max_items
-        is_whole = length_hint(items) <= max_items
-        self._room = max_items if is_whole else max(1, max_items // _FIRST_PART)
+        self._room = max_items if _size(items) <= max_items else max(1, max_items // _FIRST_PART)
         self._seal = seal
         self._is_prepared = False
         self._next: B | None = None

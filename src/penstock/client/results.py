@@ -316,7 +316,7 @@ class _Watch:
                 raise ConnectionLost(str(message))
             raise store_error(message, self._store.address)
         if not isinstance(message, list):
-            return  # a PONG, as it comes when nobody waits for anything
+            return  # a PONG, as it comes before the first channel is open
         word, channel = message[0], message[1].decode(errors="replace")
         job = self._jobs.get(channel)
         if word in (b"subscribe", b"ssubscribe"):

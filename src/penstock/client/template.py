@@ -30,7 +30,7 @@ class TaskTemplate:
         command = build(Operation(_LANE, _NUMBER), _TASK)
         self.key = command.keys[0]
         parts: tuple[Argument, ...] = ("EVALSHA", digest, len(command.keys))
-        parts += (*command.keys, *command.args)
+        parts += (*command.keys, *command.arguments)
         holes = [part for part in parts if part in (self.key, _NUMBER, _TASK)]
         assert holes == [self.key, _NUMBER, _TASK], "the command is not of this form"
         self._format = b"*%d\r\n" % len(parts) + b"".join(

@@ -121,10 +121,16 @@ def records_are_whole(queue: JobSnapshot) -> Iterator[Violation]:
                 f"has turn {job.turn}, but the last one given out is {last}",
                 "turn_from_the_future",
             )
-        if newest and job.id > newest and queue.is_exact:
-            yield violation_of(
-                queue, job, f"has an id beyond the newest, {newest}", "id_beyond_the_newest"
-            )
+    greatest = max(queue.jobs, default="")
+    if newest and greatest > newest and queue.is_exact:
+        yield Violation(
+            "I2",
+            queue.queue,
+            f"job {greatest} has an id beyond {newest}, which is said to be the newest",
+            is_repairable=True,
+            kind="newest_is_behind",
+            subject=newest,
+        )
     if queue.jobs and not queue.survey.exists:
         yield Violation(
             "I13",

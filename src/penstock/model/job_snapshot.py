@@ -127,7 +127,7 @@ class Survey:
     states: Mapping[JobState, int] = field(default_factory=dict)
     """state -> how many jobs are counted in it"""
     newest: str = ""
-    """the greatest id that the queue has ever had, if it has always known"""
+    """the greatest id that the queue has ever had; empty if that is not known"""
 
     @property
     def exists(self) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import uvloop
 
 from penstock.worker.handlers import choose_handlers, load_handlers
+from penstock.worker.supervisor import StopRequests
 from penstock.worker.worker import Worker
 
 if TYPE_CHECKING:
@@ -77,17 +78,10 @@ def run_worker(
 
 def run_until_stopped(worker: Worker, board: Board | None = None) -> None:
     """Signals only set a flag; the worker acts on it where nothing is half done."""
-
-    seen = asked = 0
+    requests = StopRequests(board)
 
     def stop() -> None:
-        nonlocal seen, asked
-        seen += 1
-        passed_on = 0 if board is None else board.passed_on
-        # Whoever signals a whole group reaches the worker itself, and again through its supervisor.
-        times = max(passed_on, seen - passed_on)
-        if times > asked:
-            asked = times
+        for _ in range(requests.heard()):
             worker.stop()
 
     async def work() -> None:

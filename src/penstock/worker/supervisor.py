@@ -16,6 +16,9 @@ import mmap
 import os
 import signal
 import sys
+from dataclasses import replace
+from math import inf
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from penstock.client._sync.client import Penstock
@@ -37,6 +40,10 @@ _PASSED_ON = frozenset(
     }
 )
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
+_ENDING = (*_STOPPING, signal.SIGHUP)
+_FROM_KEYS = (signal.SIGINT, signal.SIGQUIT)
+_SAME_S = 0.5
+_BURY_S = 5.0
 _PR_SET_PDEATHSIG = 1
 _BOARD_BYTES = 4096
 
@@ -64,11 +71,35 @@ class Board:
         self._memory[0] = min(255, self._memory[0] + 1)
 
 
-def supervise(settings: Settings, work: Callable[[Board], int]) -> int:
-    """Run `work` in a child process, and return how that has ended, as a shell says it. In the
-    child, the result of `work` is returned.
+class StopRequests:
+    """Counts requests to stop, in the worker. Whoever signals a whole group reaches it twice: by
+    itself, and through its supervisor. That is one request.
+    """
 
-    For a process that has no other threads yet.
+    def __init__(self, board: Board | None) -> None:
+        self._board = board
+        self._passed_on = 0
+        self._was_direct: bool | None = None
+        """how the last one came; None if its other half has come too"""
+        self._heard_at = -inf
+
+    def heard(self) -> int:
+        """How many requests the signal that has come stands for."""
+        now, before = monotonic(), self._passed_on
+        self._passed_on = 0 if self._board is None else self._board.passed_on
+        is_direct = self._passed_on == before
+        if self._was_direct is (not is_direct) and now - self._heard_at < _SAME_S:
+            self._was_direct = None
+            return max(0, self._passed_on - before - 1)
+        self._was_direct, self._heard_at = is_direct, now
+        return max(1, self._passed_on - before)
+
+
+def supervise(settings: Settings, work: Callable[[Board], int]) -> int:
+    """Run `work` in a child process. This returns in both: in the child what `work` returns, in the
+    parent how the child has ended, as a shell says it.
+
+    For a process that has no other threads yet, and nothing to do afterwards but to exit.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever started this may have ignored it
     # Blocked from before the child exists, so that none is missed on the way to it.
@@ -83,11 +114,16 @@ def supervise(settings: Settings, work: Callable[[Board], int]) -> int:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return work(board)
     death = _watch(child, board)
-    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    if not board.worker:
-        return _status(death)
-    _bury(settings, board.worker, death)
-    return _status(death) or 1  # a job may end its worker with any status
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # from here on they end this process
+    if board.worker:
+        _bury(settings, board.worker, death)
+    if death.signal in _ENDING:
+        # Somebody has asked for it, and is to see that it was so.
+        signal.signal(death.signal, signal.SIG_DFL)
+        os.kill(os.getpid(), death.signal)
+    if death.signal:
+        return 128 + death.signal
+    return death.exit_status or int(board.worker != "")  # a job may end its worker with any status
 
 
 def _end_with(supervisor: int) -> None:
@@ -98,12 +134,12 @@ def _end_with(supervisor: int) -> None:
 
 
 def _watch(child: int, board: Board) -> Death:
-    """Pass on what others send, until the child ends. What a terminal sends, it gets by itself."""
+    """Pass signals on until the child ends. Those of a terminal's keys it gets by itself."""
     while True:
         sent = signal.sigwaitinfo({*_PASSED_ON, signal.SIGCHLD})
         if sent.si_signo != signal.SIGCHLD:
             is_from_process = sent.si_code <= 0
-            if is_from_process:
+            if is_from_process or sent.si_signo not in _FROM_KEYS:
                 if sent.si_signo in _STOPPING:
                     board.pass_on()
                 os.kill(child, sent.si_signo)
@@ -113,17 +149,13 @@ def _watch(child: int, board: Board) -> Death:
             return death_of(os.waitstatus_to_exitcode(status), usage.ru_maxrss * RSS_UNIT)
 
 
-def _status(death: Death) -> int:
-    return 128 + death.signal if death.signal else death.exit_status
-
-
 def _bury(settings: Settings, worker: str, death: Death) -> None:
+    log.error("worker died id=%s how=%s", worker, death)
     try:
-        with Penstock(settings) as client:
+        with Penstock(replace(settings, retry_for_s=_BURY_S)) as client:
             client.open()
             returned = client.fail_worker(worker, str(death))
     except PenstockError as error:
-        log.error("worker died id=%s how=%s", worker, death)
         log.error("peers give its work back when its lease ends, as this failed: %s", error)
     else:
-        log.error("worker died id=%s how=%s returned=%d dead=%d", worker, death, *returned)
+        log.info("gave its work back id=%s returned=%d dead=%d", worker, *returned)

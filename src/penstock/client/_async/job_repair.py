@@ -28,6 +28,8 @@ async def mend_jobs(client: AsyncPenstock, violations: Iterable[Violation]) -> N
             keys = client.keys.queue(violation.queue)
             if violation.kind == "count_is_wrong":
                 await _mend_count(client, keys, violation)
+            elif violation.kind == "newest_is_behind":
+                await _forget_newest(client, keys, violation)
             elif command := _command(keys, violation, is_real=True):
                 await client.store.run(command)
 
@@ -90,6 +92,12 @@ async def _mend_count(client: AsyncPenstock, keys: QueueKeys, violation: Violati
         right = seen - violation.excess
         if await client.store.run(job_checks.mend_count(keys, table, field, seen, right)):  # type: ignore[arg-type]
             return
+
+
+async def _forget_newest(client: AsyncPenstock, keys: QueueKeys, violation: Violation) -> None:
+    """Where it is not known, every id that is sent is looked for."""
+    seen = id_number(violation.subject)
+    await client.store.run(job_checks.mend_count(keys, "meta", "newest", seen, 0))
 
 
 def _id(moment: str) -> int:

@@ -30,6 +30,8 @@ def mend_jobs(client: Penstock, violations: Iterable[Violation]) -> None:
             keys = client.keys.queue(violation.queue)
             if violation.kind == "count_is_wrong":
                 _mend_count(client, keys, violation)
+            elif violation.kind == "newest_is_behind":
+                _forget_newest(client, keys, violation)
             elif command := _command(keys, violation, is_real=True):
                 client.store.run(command)
 
@@ -92,6 +94,12 @@ def _mend_count(client: Penstock, keys: QueueKeys, violation: Violation) -> None
         right = seen - violation.excess
         if client.store.run(job_checks.mend_count(keys, table, field, seen, right)):  # type: ignore[arg-type]
             return
+
+
+def _forget_newest(client: Penstock, keys: QueueKeys, violation: Violation) -> None:
+    """Where it is not known, every id that is sent is looked for."""
+    seen = id_number(violation.subject)
+    client.store.run(job_checks.mend_count(keys, "meta", "newest", seen, 0))
 
 
 def _id(moment: str) -> int:

@@ -20,6 +20,7 @@ end
 -- to be looked for. `newest` is the greatest that the queue has ever had.
 function jobs.is_greater(id, other) return #id > #other or (#id == #other and id > other) end
 
+-- Written out, as to call something for each id would cost as much as the look.
 function jobs.are_newer(ids, newest)
   local length = #newest
   for index = 1, #ids do
