@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.job_lines import NEVER, Job, Lines
 
-TURNS_A_REQUEST = 16
+TURNS_A_REQUEST = 12
 
 FINAL = ("done", "dead", "cancelled")
 ALARMS = 2

@@ -3,7 +3,7 @@
 jobs.EXAMINED_AT_ONCE = 1000 -- a script must not take long, however much there is to be put aside
 jobs.JOBS_AT_ONCE = 32
 -- Who asks for many jobs gets some of each tenant at a time: as if each had its turn so often in every request.
-jobs.TURNS_A_REQUEST = 16
+jobs.TURNS_A_REQUEST = 12
 jobs.JOB_BYTES = 4194304
 -- A job whose worker has died under it may be what kills the workers. From the second time on it is handed out alone.
 jobs.SUSPECT_FROM = 2
