@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import binascii
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import hiredis
@@ -59,6 +60,12 @@ def pack_ahead(arguments: list[Argument]) -> Prepacked:
     """The last arguments of a command that is put together later."""
     _, _, data = pack(*arguments).partition(b"\r\n")
     return Prepacked(arguments, data)
+
+
+def join_packed(parts: list[Prepacked]) -> Prepacked:
+    """Several of them, one after the other."""
+    arguments = list(chain.from_iterable([part.arguments for part in parts]))
+    return Prepacked(arguments, b"".join([part.data for part in parts]))
 
 
 def pack_with(parts: tuple[Argument, ...], more: Prepacked | None) -> bytes:

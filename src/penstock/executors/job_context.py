@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.executors.death import Death
     from penstock.model.jobs import HandedOut
     from penstock.model.queues import Side
+    from penstock.store.command import Prepacked
 
 log = logging.getLogger("penstock.worker")
 
@@ -57,6 +58,7 @@ class JobContext(Context):
         "job",
         "lines",
         "new_progress",
+        "packed",
         "reason",
         "timeout_s",
         "type",
@@ -79,6 +81,8 @@ class JobContext(Context):
         self.reason = ""
         self.is_cancel_asked = False
         self.new_progress = b""
+        self.packed: Prepacked | None = None
+        """what is said to the store, from when it is done"""
         self.lines: list[bytes] = []
 
     @property

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
+from penstock.client.wire import join_packed, pack_ahead
 from penstock.executors.job_context import JobContext
 from penstock.model.jobs import Report
 from penstock.store.commands import jobs
@@ -76,6 +77,12 @@ class JobFeed(Feed):
 
     # From the executor, in whatever thread it runs.
 
+    def done(self, context: Context) -> None:
+        # Packed here: whoever sends reports is waited for by the store, and the next jobs with it.
+        assert isinstance(context, JobContext)
+        context.packed = pack_ahead(list(context.to_report()))
+        super().done(context)
+
     def noted(self, context: JobContext) -> None:
         self._tell(lambda: self._note_soon(context))
 
@@ -140,8 +147,8 @@ class JobFeed(Feed):
             return await self._store.run_once(
                 lambda o: jobs.start_jobs(self.keys, o, self.worker, limit, wait=True)
             )
-        reports = [context.to_report() for context in finished if isinstance(context, JobContext)]
-        self.failed += sum(report.outcome in ("failed", "final") for report in reports)
+        self.failed += sum(context.outcome in ("failed", "final") for context in finished)
+        reports = join_packed([context.packed for context in finished])  # type: ignore[attr-defined]
         return await self._store.run_once(
             lambda o: jobs.report_jobs(self.keys, o, self.worker, reports, limit, wait=limit > 0)
         )

@@ -133,23 +133,20 @@ def report_jobs(
     keys: QueueKeys,
     operation: Operation,
     worker: str,
-    reports: Sequence[Report],
+    reports: Sequence[Report] | Prepacked,
     limit: int = 0,
     wait: bool = False,
 ) -> Command[JobClaim]:
-    """Say what became of jobs and start up to `limit` more."""
+    """Say what became of jobs and start up to `limit` more. Reports may have been packed ahead."""
 
     def decode(reply: list[Any]) -> JobClaim:
         return _claim(keys, REPORT_JOBS, reply, 1, [int(process) for process in reply[0]])
 
-    arguments: list[Argument] = [operation.number, worker, limit, int(wait), MAX_HELD]
-    arguments += chain.from_iterable(reports)
-    return Command(
-        REPORT_JOBS,
-        (keys.memory(operation.lane), keys.meta, keys.running(worker)),
-        tuple(arguments),
-        decode,
-    )
+    names = (keys.memory(operation.lane), keys.meta, keys.running(worker))
+    arguments = (operation.number, worker, limit, int(wait), MAX_HELD)
+    if isinstance(reports, Prepacked):
+        return Command(REPORT_JOBS, names, arguments, decode, reports)
+    return Command(REPORT_JOBS, names, (*arguments, *chain.from_iterable(reports)), decode)
 
 
 def leave_jobs(
