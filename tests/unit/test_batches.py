@@ -88,8 +88,8 @@ def test_what_is_wrong_with_an_item_is_said_when_its_batch_is_wanted() -> None:
 
 
 def test_items_that_cannot_say_how_many_they_are_can_still_be_read() -> None:
-    class Endless(list[bytes]):
+    class Uncounted(list[bytes]):
         def __len__(self) -> int:
             raise NotImplementedError
 
-    assert sizes(Endless([b"x"] * 4), 3) == [3, 1]
+    assert sizes(Uncounted([b"x"] * 4), 3) == [3, 1]

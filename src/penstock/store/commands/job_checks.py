@@ -28,7 +28,6 @@ MEND_TRACE = load("jobs/mend_trace")
 
 _TURN_DIGITS = 16
 _SIZES = ("jobs", "facts", "due", "finished", "buried")
-_TURN_DIGITS = 16
 
 
 def survey_jobs(keys: QueueKeys, workers: Sequence[str]) -> Command[Survey]:
