@@ -21,7 +21,7 @@ from penstock.store.command import (
 from penstock.store.script import Script, load
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from penstock.store.keys import QueueKeys
 
@@ -146,7 +146,8 @@ def report_jobs(
     arguments = (operation.number, worker, limit, int(wait), MAX_HELD)
     if isinstance(reports, Prepacked):
         return Command(REPORT_JOBS, names, arguments, decode, reports)
-    return Command(REPORT_JOBS, names, (*arguments, *chain.from_iterable(reports)), decode)
+    fields: Iterable[Argument] = chain.from_iterable(reports)
+    return Command(REPORT_JOBS, names, (*arguments, *fields), decode)
 
 
 def leave_jobs(
