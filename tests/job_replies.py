@@ -38,6 +38,7 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
     "leave_jobs": replies("newer", ok=[b"ok", 1, 0]),
     "note_job": replies("ok", "newer", lease_lost=[b"lease_lost"]),
     "find_cancelled": replies("newer", ok=[b"ok", b"7"]),
+    "find_handed": replies("newer", ok=[b"ok"]),
     "pass_jobs": replies("newer", ok=[b"ok", -1, [b"nightly"]]),
     "cancel_jobs": replies("newer", ok=[b"ok", b"cancelled", b"u"]),
     "retry_jobs": replies("newer", ok=[b"ok", b"retried", b"taken"]),

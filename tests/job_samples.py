@@ -74,6 +74,7 @@ def sample_job_commands(
         jobs.leave_jobs(queue, operation, "w1", is_lost=True),
         jobs.note_job(queue, operation, "w1", processes["held"], b"[9, null]", [b"c", b"d"]),
         jobs.find_cancelled(queue, "w1"),
+        jobs.find_handed(queue, "w1", [processes["held"], processes["token"]]),
         jobs.pass_jobs(queue, "w2", is_busy=True),
         job_records.cancel_jobs(queue, operation, _ids("once", "held")),
         job_records.retry_jobs(queue, operation, _ids("dead", "cancelled")),
@@ -264,7 +265,7 @@ class _World:
 
     def _ask(self, worker: str) -> list[HandedOut]:
         return list(
-            self._run(jobs.start_jobs(self._queue, self._next(), worker, 1, wait=True)).jobs
+            self._run(jobs.start_jobs(self._queue, self._next(), worker, 1, True, offer=1)).jobs
         )
 
     def _report(self, worker: str, report: Report) -> None:

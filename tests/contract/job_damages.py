@@ -226,6 +226,10 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
         lambda r, at: r.hset(at.types, "gone", "*"),
         ("I13", "trace_of_no_member"),
     ),
+    "an offer of a worker that is gone": (
+        lambda r, at: r.hset(at.offers, "gone", "1"),
+        ("I13", "trace_of_no_member"),
+    ),
     "an alarm of a worker that is gone": (
         lambda r, at: r.zadd(at.alarms, {"gone": 5}),
         ("I13", "trace_of_no_member"),

@@ -67,10 +67,10 @@ class Hand:
             )
         )
 
-    def claim(self, limit: int = 1, wait: bool = True) -> JobClaim:
+    def claim(self, limit: int = 1, wait: bool = True, offer: int = 0) -> JobClaim:
         """One request for jobs."""
         return self._store.run_once(
-            lambda o: jobs.start_jobs(self.keys, o, self.id, limit, wait=wait)
+            lambda o: jobs.start_jobs(self.keys, o, self.id, limit, wait, offer)
         )
 
     def take(self, limit: int = 1) -> list[HandedOut]:

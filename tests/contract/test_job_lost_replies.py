@@ -56,9 +56,9 @@ NUMBERED = [name for name in job_script_names() if load(name).keys[0].name == "m
 ONLY_READ = {
     f"jobs/{name}"
     for name in (
-        "count_jobs", "explain_job", "find_cancelled", "list_running", "list_schedules",
-        "page_jobs", "read_history", "read_job_lists", "read_jobs", "read_rules", "scan_jobs",
-        "survey_jobs", "tally_jobs",
+        "count_jobs", "explain_job", "find_cancelled", "find_handed", "list_running",
+        "list_schedules", "page_jobs", "read_history", "read_job_lists", "read_jobs", "read_rules",
+        "scan_jobs", "survey_jobs", "tally_jobs",
     )
 }
 SAME_WHEN_DONE_TWICE = {

@@ -212,7 +212,10 @@ def _state(job: Job | None) -> str:
 
 
 def _may_add(change: Change, new: Job | None) -> bool:
-    return change.step.name in _MAY_ADD and _state(new) in ("ready", "scheduled")
+    is_handed_over = new is not None and new.stored.id in change.started.values()
+    return change.step.name in _MAY_ADD and (
+        _state(new) in ("ready", "scheduled") or (_state(new) == "running" and is_handed_over)
+    )
 
 
 def _may_vanish(change: Change, id: str, old: Job) -> bool:
@@ -330,6 +333,9 @@ def _check_hand_out(change: Change) -> None:
     step, old = change.step, change.old
     if not change.started:
         return
+    if step.name == "send_jobs":
+        _check_hand_over(change)
+        return
     if step.name not in _MAY_HAND_OUT or not change.is_addressed:
         raise Violated(f"{step.name} started {change.started}")
     told = {job.process: job for job in step.claim.jobs}
@@ -352,6 +358,36 @@ def _check_hand_out(change: Change) -> None:
     suspects = [id for id in held if change.new.jobs[id].stored.crashes >= _SUSPECT_FROM]
     if len(suspects) > 1 or (set(suspects) & set(change.started.values()) and len(told) > 1):
         raise Violated(f"{change.worker!r} holds {suspects}, each of which may kill it")
+
+
+def _check_hand_over(change: Change) -> None:
+    """A job that is sent goes to a worker that waits and takes it unasked, if nothing comes before
+    it; the worker then takes one less.
+    """
+    old, new = change.old, change.new
+    [(process, id)] = change.started.items()
+    [worker] = [name for name, held in new.snapshot.running.items() if process in held]
+    job = new.jobs[id]
+    what = f"job {id} was handed to {worker!r}"
+    if id in old.jobs or len(change.changed) > 1 or not change.is_addressed:
+        raise Violated(f"{what}, and {sorted(change.changed)} changed")
+    room = old.offers.get(worker, 0)
+    if worker not in old.snapshot.survey.idle or room < 1:
+        raise Violated(f"{what}, which takes nothing unasked")
+    left = new.offers.get(worker, 0) if worker in new.snapshot.survey.idle else 0
+    if left != room - 1:
+        raise Violated(f"{what}, which took {room} jobs unasked and now takes {left}")
+    if not old.handles(worker, job.stored.head.type) or old.is_paused or "" in old.limits:
+        raise Violated(f"{what}, which may not start it")
+    if job.stored.head.type in old.paused_types or job.is_at_most_once:
+        raise Violated(f"{what}, and it is one to be asked for")
+    parked = {entry.id for entries in old.snapshot.parked.values() for entry in entries}
+    for other in old.jobs.values():
+        is_due = other.stored.since_ms <= change.step.now_ms
+        if other.stored.id in parked:
+            continue
+        if other.stored.state == "ready" or (other.stored.state == "scheduled" and is_due):
+            raise Violated(f"{what} before {other.stored}")
 
 
 def _check_order(change: Change) -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from penstock.client._async.job import AsyncJob
     from penstock.client._async.jobs import AsyncJobs
+    from tests.simulation.jobs_look import Job
     from tests.simulation.jobs_scheduler import JobScheduler
     from tests.simulation.programs import Program
 
@@ -72,6 +73,8 @@ async def produce(scheduler: JobScheduler, program: Program) -> None:
 
 def draw_options(scheduler: JobScheduler) -> JobSettings:
     random = scheduler.random
+    if random.random() < 0.3:
+        return {"attempts": 3}  # as most are; such a one may be handed over
     options: JobSettings = {
         "priority": random.choice(PRIORITIES),
         "tenant": random.choice(TENANTS),
@@ -157,13 +160,21 @@ async def operate(scheduler: JobScheduler, program: Program) -> None:
             scheduler.happened(f"operator met {type(error).__name__}")
 
 
+def _may_be_retried(job: Job) -> bool:
+    return job.stored.state in ("dead", "cancelled")
+
+
 async def _change_job(scheduler: JobScheduler, program: Program, jobs: AsyncJobs) -> None:
     random = scheduler.random
     known = sorted(scheduler.look.queues[jobs.name].jobs)
     if not known:
         return
     job: AsyncJob[Any] = await jobs.get(random.choice(known))
-    match random.choice(("cancel", "cancel", "retry", "remove", "promote", "delay", "priority")):
+    what = random.choice(("cancel", "cancel", "retry", "remove", "promote", "delay", "priority"))
+    if what == "retry":
+        ended = [id for id in known if _may_be_retried(scheduler.look.queues[jobs.name].jobs[id])]
+        job = await jobs.get(random.choice(ended or known))
+    match what:
         case "cancel":
             scheduler.happened(f"cancelled a job, {await job.cancel()}")
         case "retry":

@@ -124,6 +124,7 @@ class JobHistory:
         for before, after in change.changed.values():
             if before is None:
                 self.sometimes[f"came by {change.step.name}"] += 1
+                self.sometimes["handed over"] += bool(change.started)
             elif after is None:
                 self.sometimes[f"gone by {change.step.name}"] += 1
             elif change.step.name in ("send_jobs", "fire_schedule"):

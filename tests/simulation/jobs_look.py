@@ -71,6 +71,8 @@ class QueueLook:
     paused_types: frozenset[str]
     types: Mapping[str, frozenset[str] | None]
     """worker -> what it handles; None: everything"""
+    offers: Mapping[str, int]
+    """worker -> how many jobs it takes unasked"""
     schedules: Mapping[str, bytes]
     slots: Mapping[str, int]
     alarms: Mapping[str, int]
@@ -173,6 +175,7 @@ def queue_look(name: str, parts: Parts) -> QueueLook:
             windows=one("windows"),
             busy=one("busy"),
             types=frozenset(one("types")),
+            offers=frozenset(one("offers")),
             suspects=one("suspects"),
             alarms=frozenset(one("alarms")),
             progress=frozenset(one("progress")),
@@ -185,6 +188,7 @@ def queue_look(name: str, parts: Parts) -> QueueLook:
         limits=one("limits"),
         paused_types=frozenset(one("paused_types")),
         types=one("types"),
+        offers=one("offers"),
         schedules=one("schedules"),
         slots=one("slots"),
         alarms=one("alarms"),
@@ -316,6 +320,7 @@ _OPENERS: dict[str, Callable[..., Any]] = defaultdict(
         "busy": _mapping(bytes.decode, int),
         "shares": _mapping(bytes.decode, int),
         "types": _mapping(bytes.decode, _types),
+        "offers": _mapping(bytes.decode, int),
         "suspects": _mapping(bytes.decode, _id),
         "progress": _mapping(_id, _raw),
         "log": len,

@@ -146,6 +146,24 @@ JOB_MUTATIONS = [
         "",
     ),
     Mutation(
+        "a worker is handed more than it takes",
+        "    redis.call('HSET', keys.offers, worker, whole(room - 1))\n",
+        "",
+        "jobs unasked and now takes",
+    ),
+    Mutation(
+        "a job that is handed over is in nobody's hands",
+        "  redis.call('HSET', keys['running:'] .. worker, whole(process), id)\n",
+        "",
+        "",
+    ),
+    Mutation(
+        "what a worker has missed is never found",
+        "if not is_known[process] then processes",
+        "if false then processes",
+        "not within",
+    ),
+    Mutation(
         "a deleted queue leaves its history behind",
         "'schedules', 'slots', 'history'}",
         "'schedules', 'slots'}",

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 TYPES = ("email", "sms", "report")
 LOOK_EVERY_MS = 10_000
 FIRE_AGAIN_MS = 1_000
+LOST_EVERY = 3
+"""one in so many messages by which a job is handed over"""
+RECONNECT_MS = 300
+"""how long it takes until a worker knows that messages may be lost"""
 ERROR = b'["ValueError", "no", ""]'
 
 
@@ -106,10 +110,12 @@ async def _serve(
     if random.random() < 0.4 and not scheduler.is_draining:
         types = random.sample(TYPES, random.choice((1, 2)))
     names = QUEUES if random.random() < 0.6 or scheduler.is_draining else QUEUES[:1]
+    takes_unasked = random.random() < 0.8
     for queue in names:
         await session.start_job_work(queue, types)
         hands.pause(session.heartbeat.is_paused)
         feed = hands.feeds[queue] = Feed(scheduler, program, hands, queue)
+        feed.takes_unasked = takes_unasked
         program.spawn(feed.serve(), "feed")
 
 
@@ -132,6 +138,8 @@ class Feed:
         self._store = program.client.store
         self._keys = program.client.keys.queue(queue)
         self._worker = hands.session.id
+        self.takes_unasked = False
+        self._unheard_since: dict[int, float] = {}
         self._is_waiting = False
         self._is_apart = False
         self._must_look = True
@@ -164,7 +172,27 @@ class Feed:
     def _is_called(self) -> bool:
         wants_work = self._must_look or not self._is_waiting
         is_called = self._is_passing or self._is_woken()
+        unheard = self.unheard()
+        is_called = is_called or any(map(self._is_heard, unheard))
+        is_called = is_called or any(map(self._is_missed, unheard))
         return not self._hands.is_open or is_called or (wants_work and self._hands.room > 0)
+
+    def unheard(self) -> list[int]:
+        """Processes that it holds without knowing: it was handed a job."""
+        running = self._scheduler.look.queues[self._queue].snapshot.running
+        held = running.get(self._worker, {})
+        return [
+            process for process in held if process not in self.held and process not in self.reported
+        ]
+
+    def _is_missed(self, process: int) -> bool:
+        """It did not hear of it, and knows by now that it may have missed something."""
+        first_ms = self._unheard_since.setdefault(process, self._scheduler.now_ms)
+        return self._scheduler.now_ms - first_ms >= RECONNECT_MS
+
+    def _is_heard(self, process: int) -> bool:
+        """Some messages are lost; then only looking helps."""
+        return self._scheduler.is_draining or process % LOST_EVERY != 0
 
     def _is_woken(self) -> bool:
         queue = self._scheduler.look.queues[self._queue]
@@ -172,6 +200,10 @@ class Feed:
 
     async def _exchange(self) -> None:
         now_ms, random = self._scheduler.now_ms, self._scheduler.random
+        unheard = self.unheard()
+        is_time = any(map(self._is_missed, unheard))
+        if is_time or any(map(self._is_heard, unheard)):
+            await self._take_over(is_time)
         is_woken = self._is_woken() or self._alarm_at <= now_ms or self._is_passing
         self._is_passing = False
         if is_woken or now_ms >= self._looked_at + LOOK_EVERY_MS:
@@ -199,6 +231,23 @@ class Feed:
         self._told(reports, claim)
         self._begin(claim, limit)
 
+    async def _take_over(self, is_time: bool) -> None:
+        """Begin what it was handed. A worker has that from the message; here it is always looked
+        up.
+        """
+        known = [*self.held, *self.reported]
+        found = await self._store.run(jobs.find_handed(self._keys, self._worker, known))
+        for job in found:
+            if self._is_heard(job.process) or is_time:
+                self._hold(job)
+                self._scheduler.happened(
+                    "began what was handed over"
+                    if self._is_heard(job.process)
+                    else "found what was missed"
+                )
+        if self._worker not in self._scheduler.look.queues[self._queue].snapshot.survey.idle:
+            self._is_waiting = False
+
     async def _take_reports(self) -> list[Report]:
         """What is done by now, out of the worker's hands; noting something down first, perhaps."""
         now_ms, random = self._scheduler.now_ms, self._scheduler.random
@@ -224,12 +273,16 @@ class Feed:
         self._scheduler.happened("noted" if is_held else "stale note refused")
 
     async def _claim(self, reports: list[Report], limit: int) -> JobClaim:
+        offer = max(0, self._hands.room) if self.takes_unasked else 0
         if not reports:
             return await self._store.run_once(
-                lambda o: jobs.start_jobs(self._keys, o, self._worker, limit, wait=True)
+                lambda o: jobs.start_jobs(self._keys, o, self._worker, limit, True, offer)
             )
+        wait = limit > 0
         return await self._store.run_once(
-            lambda o: jobs.report_jobs(self._keys, o, self._worker, reports, limit, wait=limit > 0)
+            lambda o: jobs.report_jobs(
+                self._keys, o, self._worker, reports, limit, wait, offer if wait else 0
+            )
         )
 
     def _told(self, reports: list[Report], claim: JobClaim) -> None:
@@ -246,7 +299,7 @@ class Feed:
             self._hands.session.lease.lose()
             self._hands.close()
         for job in claim.jobs:
-            self.held[job.process] = Held(job, scheduler.now_ms + scheduler.run_ms())
+            self._hold(job)
         if claim.schedules:
             self._program.spawn(self._fire(claim.schedules), "firing")
         if not limit:
@@ -255,6 +308,10 @@ class Feed:
         self._is_waiting = len(claim.jobs) < limit and claim.wait_ms != 0
         self._is_apart = claim.word == "apart"
         self._alarm_at = scheduler.now_ms + claim.wait_ms if claim.wait_ms > 0 else math.inf
+
+    def _hold(self, job: HandedOut) -> None:
+        scheduler = self._scheduler
+        self.held[job.process] = Held(job, scheduler.now_ms + scheduler.run_ms())
 
     async def _fire(self, names: list[str]) -> None:
         try:
@@ -275,7 +332,8 @@ def check_hands(program: Program, look: Look) -> None:
         return
     for name, feed in hands.feeds.items():
         for process in look.queues[name].snapshot.running.get(hands.session.id, ()):
-            if process not in feed.held and process not in feed.reported and not feed.has_ended:
+            is_known = process in feed.held or process in feed.reported
+            if not is_known and not feed.has_ended and not feed.takes_unasked:
                 raise Violated(
                     f"worker {hands.session.id!r} holds process {process} of {name} and was never "
                     "told so"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tests.simulation.mutations import Mutation
 
-SEEDS = 32
+SEEDS = 40
 BATCHES = 1
 STEPS = 300
 
@@ -43,6 +43,9 @@ SOMETIMES = (
     # how jobs come and end
     "came by send_jobs",
     "came by fire_schedule",
+    "handed over",
+    "began what was handed over",
+    "found what was missed",
     "id made twice",
     "send met a job that was there: queued",
     "send met a job that was there: done",

@@ -43,6 +43,7 @@ _CANCEL_ASKED = 1
 _FLAGS = {"queued": 4, "done": 8, "window": 16, "scheduled": 32}
 _FORGET_WHEN_DONE = 1
 _AT_MOST_ONCE = 2
+_NEVER_TRIED = b"0 0"
 
 
 class Head(NamedTuple):
@@ -148,19 +149,27 @@ class HandedOutJobs(Sequence[HandedOut]):
             return [self[at] for at in range(*index.indices(len(self)))]
         at = range(len(self))[index]
         number, record, tries = self._items[3 * at : 3 * at + 3]
-        return _open_handed_out(self._first_process + at, int(number), record, tries)
+        return open_handed_out(self._first_process + at, int(number), record, tries)
 
     def __iter__(self) -> Iterator[HandedOut]:
         items = self._items
         parts = zip(items[::3], items[1::3], items[2::3], strict=True)
         for process, (number, record, tries) in enumerate(parts, self._first_process):
-            yield _open_handed_out(process, int(number), record, tries)
+            yield open_handed_out(process, int(number), record, tries)
 
 
-def _open_handed_out(process: int, number: int, record: bytes, tries: bytes) -> HandedOut:
+def open_handed_over(message: bytes) -> HandedOut:
+    """A job from the message that hands it to a worker; it was never begun before."""
+    record_at = 8 + message[7]
+    process, number = int.from_bytes(message[:7]), int(message[8:record_at])
+    return open_handed_out(process, number, message[record_at:], _NEVER_TRIED)
+
+
+def open_handed_out(process: int, number: int, record: bytes, tries: bytes) -> HandedOut:
+    """A job as a script hands it out."""
     data_at = _RECORD_SIZE + int.from_bytes(record[13:15])
     head = open_head(record[_RECORD_SIZE:data_at])
-    failures, crashes = (0, 0) if tries == b"0 0" else map(int, tries.split())
+    failures, crashes = (0, 0) if tries == _NEVER_TRIED else map(int, tries.split())
     return HandedOut(
         process,
         id_text(number),

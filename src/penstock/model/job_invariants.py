@@ -278,7 +278,8 @@ def traces_belong_to_members(queue: JobSnapshot) -> Iterator[Violation]:
     """I13: what is kept about workers is kept about those that serve the queue. Proves that a dead
     worker leaves nothing behind, and that nobody counts on it to get up.
     """
-    for kind, workers in (("types", queue.types), ("alarms", queue.alarms)):
+    traces = (("types", queue.types), ("offers", queue.offers), ("alarms", queue.alarms))
+    for kind, workers in traces:
         for worker in workers - queue.survey.members:
             yield Violation(
                 "I13",

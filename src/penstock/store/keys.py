@@ -62,6 +62,7 @@ JOB_KEY_TYPES = {
     "shares": "hash",
     "paused_types": "set",
     "types": "hash",
+    "offers": "hash",
     "suspects": "hash",
     "progress": "hash",
     "log": "list",
@@ -85,10 +86,11 @@ counts: listing -> jobs. pages:<listing>: numbers of the pages that are not empt
 page:<number>:<listing>: ids. unique_jobs: key -> id; windows: key -> until when it is taken (ms).
 limits: key -> slots, rate, per_ms, burst; buckets: key -> tokens and when they were counted; busy:
 key -> jobs that run. shares: tenant -> jobs a round. paused_types. types: worker -> what it
-handles. suspects: worker -> the job that may be what kills workers, which it holds. progress: id ->
-what it said last; log:<id>; attempts:<id>: those that did not end well. alarms: worker -> when it
-was told to look (ms). schedules: name -> definition; slots: name -> when it is due (ms). history:
-one entry for each attempt that has ended.
+handles; offers: worker -> how many jobs it takes unasked, while it is idle. suspects: worker -> the
+job that may be what kills workers, which it holds. progress: id -> what it said last; log:<id>;
+attempts:<id>: those that did not end well. alarms: worker -> when it was told to look (ms).
+schedules: name -> definition; slots: name -> when it is due (ms). history: one entry for each
+attempt that has ended.
 """
 
 OWNED_KINDS = frozenset(
@@ -198,7 +200,7 @@ class QueueKeys:
         self.unique_tasks = f"{tag}:unique_tasks"
         """zset: digest of the task, then key; all scores 0"""
         self.wake = f"{tag}:wake:"
-        """channels: prefix + worker; says that there may be work"""
+        """channels: prefix + worker; says that there may be work, or hands over a job"""
         self.work, self.done, self.cancel, self.delete = (self.channel(k) for k in EVENT_KINDS)
         self.events = f"{tag}:events"
         """channel: what happens to jobs"""

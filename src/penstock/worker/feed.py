@@ -178,6 +178,10 @@ class Feed:
         self._must_look = True
         self._signal.set()
 
+    def look_again(self) -> None:
+        """Called from time to time, in case a message was lost."""
+        self.look()
+
     def resubscribed(self) -> None:
         """The subscription is new: whatever was said before it is missed."""
         self.look()
@@ -350,9 +354,6 @@ class Feed:
             self.lease.lose()
             self._crew.changed()
         contexts = self._contexts(claim)
-        if contexts and self._was_empty:
-            self._crew.work_found(self)
-        self.started += len(contexts)
         self.held.update((context.token, context) for context in contexts)
         for message in self._cancelled:
             self.cancel(message)
@@ -360,15 +361,21 @@ class Feed:
             # Asked for before the worker was told to stop.
             await self.give_back(contexts)
             return
-        self.executor.submit(contexts)
-        if self.executor.waiting or self._outcomes:
-            self._crew.tasks_wait()
+        self._start(contexts)
         if limit:
             self._is_waiting = self._was_empty = len(contexts) < limit
             self._is_apart = claim.word == "apart"
             if not self._is_waiting and self.room() > self.executor.slots // 2:
                 # There was as much as was asked for, so there may be more, and room for it already.
                 self._signal.set()
+
+    def _start(self, contexts: list[Context]) -> None:
+        if contexts and self._was_empty:
+            self._crew.work_found(self)
+        self.started += len(contexts)
+        self.executor.submit(contexts)
+        if self.executor.waiting or self._outcomes:
+            self._crew.tasks_wait()
 
     def _contexts(self, claim: Claim) -> list[Context]:
         return [

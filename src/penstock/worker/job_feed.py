@@ -7,8 +7,10 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.wire import join_packed, pack_ahead
+from penstock.codec.records import open_handed_over
 from penstock.executors.job_context import JobContext
 from penstock.model.jobs import Report
+from penstock.model.queues import MAX_HELD
 from penstock.store.commands import jobs
 from penstock.worker.feed import Feed
 from penstock.worker.handlers import Handler
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.client.functions import JobFunction
     from penstock.executors.assignment import Context
     from penstock.executors.mixed import MixedExecutor
-    from penstock.model.jobs import JobClaim
+    from penstock.model.jobs import HandedOut, JobClaim
     from penstock.model.queues import Side
     from penstock.store.keys import QueueKeys
     from penstock.worker.feed import Crew
@@ -50,6 +52,8 @@ class JobFeed(Feed):
         backoffs: Mapping[str, Callable[[int], float]],
         executor: MixedExecutor,
         crew: Crew,
+        *,
+        takes_unasked: bool,
     ) -> None:
         super().__init__(
             session,
@@ -70,6 +74,15 @@ class JobFeed(Feed):
         self._noting: dict[JobContext, asyncio.Lock] = {}
         """jobs that have said something; one note of each is under way at a time"""
         self._errands: set[asyncio.Task[None]] = set()
+        self._takes_unasked = takes_unasked
+        """where several queues share the slots, whose turn it is decides which is asked"""
+        self._offer = 0
+        """how many jobs the store may hand over unasked, as far as is known here"""
+        self._must_review = False
+        self._past: dict[int, None] = {}
+        """processes that are held no more, or were found by looking: should a message about one of
+        them come late, it is nothing new
+        """
         self.channels = {
             (keys.wake + self.worker).encode(): self.woken,
             keys.cancel_job.encode(): self.cancel_job,
@@ -88,6 +101,17 @@ class JobFeed(Feed):
 
     # From the worker, on its event loop.
 
+    def woken(self, message: bytes = b"") -> None:
+        """There may be work, or here is a job."""
+        if message:
+            self._take(open_handed_over(message))
+        else:
+            super().woken()
+
+    def look_again(self) -> None:
+        self._must_review = self._takes_unasked
+        super().look_again()
+
     def cancel_job(self, message: bytes) -> None:
         """A job is to end; all workers hear of it."""
         worker, _, process = message.decode().partition(" ")
@@ -101,8 +125,12 @@ class JobFeed(Feed):
 
     def resubscribed(self) -> None:
         """Whatever was said before is missed: look for work, and for what was cancelled."""
-        self.look()
+        self.look_again()
         self._run_errand(self._find_cancelled())
+
+    async def give_back(self, contexts: list[Context]) -> None:
+        self._remember([context.token for context in contexts])
+        await super().give_back(contexts)
 
     def close(self) -> None:
         if self.lease.is_lost:
@@ -126,6 +154,45 @@ class JobFeed(Feed):
         for process in await self._store.run(jobs.find_cancelled(self.keys, self.worker)):
             self._cancel_process(process)
 
+    def _take(self, job: HandedOut) -> bool:
+        """Begin a job that was handed over, unless it is known already."""
+        if self.is_closed or self.lease.is_lost:
+            return False  # whoever takes over from this worker gives it back
+        if job.process in self.held or job.process in self._past:
+            return False
+        context = JobContext(self, job, self._functions[job.type])
+        self.held[job.process] = context
+        if not self.is_accepting:
+            self._run_errand(self.give_back([context]))
+            return True
+        self._offer -= 1
+        if self._offer <= 0:
+            self._is_waiting = False
+        self._start([context])
+        return True
+
+    async def _exchange(self) -> None:
+        # Here, where no request is under way whose answer would bring what seems to be missed.
+        if self._must_review and not self.is_closed:
+            self._must_review = False
+            await self._review()
+        await super()._exchange()
+
+    async def _review(self) -> None:
+        """Look for jobs that were handed over by a message that did not come."""
+        known = list(self.held)
+        handed = await self._store.run(jobs.find_handed(self.keys, self.worker, known))
+        missed = [job.process for job in handed if self._take(job)]
+        if missed:
+            log.warning("found jobs that were missed queue=%s count=%d", self.queue, len(missed))
+            self._remember(missed)
+            self._run_errand(self._find_cancelled())
+
+    def _remember(self, processes: list[int]) -> None:
+        self._past.update(dict.fromkeys(processes))
+        while len(self._past) > MAX_HELD:
+            del self._past[next(iter(self._past))]
+
     async def _pass_work(self) -> None:
         is_busy = self.is_accepting and not self.is_paused
         wait_ms, schedules = await self._store.run(jobs.pass_jobs(self.keys, self.worker, is_busy))
@@ -143,14 +210,22 @@ class JobFeed(Feed):
         return outcomes
 
     async def _claim(self, finished: list[Context], limit: int) -> JobClaim:  # type: ignore[override]
+        self._offer = 0
+        if self._takes_unasked:
+            free = self.executor.slots - self.executor.load - self._coming
+            self._offer = max(0, min(limit, free))
         if not finished:
             return await self._store.run_once(
-                lambda o: jobs.start_jobs(self.keys, o, self.worker, limit, wait=True)
+                lambda o: jobs.start_jobs(
+                    self.keys, o, self.worker, limit, wait=True, offer=self._offer
+                )
             )
         self.failed += sum(context.outcome in ("failed", "final") for context in finished)
         reports = join_packed([context.packed for context in finished])  # type: ignore[attr-defined]
         return await self._store.run_once(
-            lambda o: jobs.report_jobs(self.keys, o, self.worker, reports, limit, wait=limit > 0)
+            lambda o: jobs.report_jobs(
+                self.keys, o, self.worker, reports, limit, wait=limit > 0, offer=self._offer
+            )
         )
 
     def _contexts(self, claim: JobClaim) -> list[Context]:  # type: ignore[override]
@@ -158,6 +233,7 @@ class JobFeed(Feed):
 
     async def _begin(self, claim: JobClaim, limit: int) -> None:  # type: ignore[override]
         await super()._begin(claim, limit)  # type: ignore[arg-type]
+        self._offer -= len(claim.jobs)
         if claim.schedules:
             self._run_errand(self._fire(claim.schedules))
         if not limit:

@@ -266,6 +266,7 @@ class Worker:
                 self._handlers.backoffs,
                 self._mixed,
                 self,
+                takes_unasked=len(self._handlers.queues) == 1,
             )
         handler = self._handlers.tasks[queue]
         return Feed(
@@ -327,7 +328,7 @@ class Worker:
         while True:
             await asyncio.sleep(_LOOK_EVERY_S * random.uniform(0.5, 1.5))
             for feed in self._feeds:
-                feed.look()
+                feed.look_again()
 
     def _check_stall(self) -> None:
         """Give back what waits behind a task that takes long: another worker could start it now."""

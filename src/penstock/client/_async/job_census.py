@@ -74,6 +74,7 @@ class _Reader:
             windows={key: int(at) for key, at in await self._all("windows")},
             busy={key: int(count) for key, count in await self._texts("busy")},
             types=frozenset(worker for worker, _ in await self._texts("types")),
+            offers=frozenset(worker for worker, _ in await self._texts("offers")),
             suspects={worker.decode(): _id(id) for worker, id in await self._all("suspects")},
             alarms=frozenset(worker for worker, _ in await self._scores("alarms")),
             progress=frozenset(_id(id) for id, _ in await self._all("progress")),

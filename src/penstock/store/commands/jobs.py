@@ -6,7 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.codec.ids import id_text
-from penstock.codec.records import HandedOutJobs, newer_layout
+from penstock.codec.records import HandedOutJobs, newer_layout, open_handed_out
 from penstock.errors import JobConflict, QueueFull, WrongKind
 from penstock.model.jobs import JobClaim, Report
 from penstock.model.queues import MAX_HELD, Returned
@@ -23,6 +23,7 @@ from penstock.store.script import Script, load
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from penstock.model.jobs import HandedOut
     from penstock.store.keys import QueueKeys
 
 SEND_JOBS = load("jobs/send_jobs")
@@ -32,6 +33,7 @@ REPORT_JOBS = load("jobs/report_jobs")
 LEAVE_JOBS = load("jobs/leave_jobs")
 NOTE_JOB = load("jobs/note_job")
 FIND_CANCELLED = load("jobs/find_cancelled")
+FIND_HANDED = load("jobs/find_handed")
 PASS_JOBS = load("jobs/pass_jobs")
 
 MAX_LOG_LINES = 1000
@@ -114,9 +116,16 @@ def join_jobs(
 
 
 def start_jobs(
-    keys: QueueKeys, operation: Operation, worker: str, limit: int, wait: bool = False
+    keys: QueueKeys,
+    operation: Operation,
+    worker: str,
+    limit: int,
+    wait: bool = False,
+    offer: int = 0,
 ) -> Command[JobClaim]:
-    """Start up to `limit` jobs; with `wait`, wake the worker when there is work again."""
+    """Start up to `limit` jobs; with `wait`, wake the worker when there is work again. If it waits,
+    it may be handed up to `offer` jobs unasked.
+    """
 
     def decode(reply: list[Any]) -> JobClaim:
         return _claim(keys, START_JOBS, reply, 0, [])
@@ -124,7 +133,7 @@ def start_jobs(
     return Command(
         START_JOBS,
         (keys.memory(operation.lane), keys.meta, keys.running(worker)),
-        (operation.number, worker, limit, int(wait), MAX_HELD),
+        (operation.number, worker, limit, int(wait) + offer, MAX_HELD),
         decode,
     )
 
@@ -136,6 +145,7 @@ def report_jobs(
     reports: Sequence[Report] | Prepacked,
     limit: int = 0,
     wait: bool = False,
+    offer: int = 0,
 ) -> Command[JobClaim]:
     """Say what became of jobs and start up to `limit` more. Reports may have been packed ahead."""
 
@@ -143,7 +153,7 @@ def report_jobs(
         return _claim(keys, REPORT_JOBS, reply, 1, [int(process) for process in reply[0]])
 
     names = (keys.memory(operation.lane), keys.meta, keys.running(worker))
-    arguments = (operation.number, worker, limit, int(wait), MAX_HELD)
+    arguments = (operation.number, worker, limit, int(wait) + offer, MAX_HELD)
     if isinstance(reports, Prepacked):
         return Command(REPORT_JOBS, names, arguments, decode, reports)
     fields: Iterable[Argument] = chain.from_iterable(reports)
@@ -205,6 +215,22 @@ def find_cancelled(keys: QueueKeys, worker: str) -> Command[list[int]]:
         raise unexpected(FIND_CANCELLED, reply)
 
     return Command(FIND_CANCELLED, (keys.meta, keys.running(worker)), (), decode)
+
+
+def find_handed(keys: QueueKeys, worker: str, known: Sequence[int]) -> Command[list[HandedOut]]:
+    """Jobs that a worker holds beside those of the processes that it knows of."""
+
+    def decode(reply: list[Any]) -> list[HandedOut]:
+        if reply[0] != b"ok":
+            check_jobs(keys, FIND_HANDED, reply)
+            raise unexpected(FIND_HANDED, reply)
+        items = (reply[at : at + 4] for at in range(1, len(reply), 4))
+        return [
+            open_handed_out(int(process), int(number), record, tries)
+            for process, number, record, tries in items
+        ]
+
+    return Command(FIND_HANDED, (keys.meta, keys.running(worker)), tuple(known), decode)
 
 
 def pass_jobs(keys: QueueKeys, worker: str, is_busy: bool) -> Command[tuple[int, list[str]]]:

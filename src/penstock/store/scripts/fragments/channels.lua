@@ -15,3 +15,8 @@ local function have_subscribers(one, other)
   if (is_one and is_other) or redis.call('PUBSUB', 'NUMPAT') == 0 then return is_one, is_other end
   return true, true
 end
+
+-- Whether a message on this very channel would be heard.
+local function has_listener(channel)
+  return redis.call('PUBSUB', 'NUMSUB', channel)[2] > 0
+end

@@ -8,6 +8,7 @@ function jobs.guard_work(keys, claim)
   call('HLEN', keys.jobs)
   call('HLEN', keys.facts)
   call('HLEN', keys.counts)
+  call('HLEN', keys.offers)
   call('ZCARD', keys.levels)
   call('ZCARD', keys.finished)
   call('SCARD', keys.idle)
@@ -86,10 +87,20 @@ function jobs.wake_for_strays(keys, worker, types)
   if next(types) then jobs.wake_for_types(keys, types) end
 end
 
-function jobs.wait_for_more(keys, claim, now, token_at)
+-- Whoever waits is woken when there is work, and takes up to so many jobs unasked, less those that it has just got.
+function jobs.join_idle(keys, claim, taken)
+  redis.call('SADD', keys.idle, claim.worker)
+  if claim.offer > taken then
+    redis.call('HSET', keys.offers, claim.worker, whole(claim.offer - taken))
+  else
+    redis.call('HDEL', keys.offers, claim.worker)
+  end
+end
+
+function jobs.wait_for_more(keys, claim, taken, now, token_at)
   if not claim.wait then return -1 end
   redis.call('SREM', keys.idle, claim.worker)
-  redis.call('SADD', keys.idle, claim.worker)
+  jobs.join_idle(keys, claim, taken)
   local at = jobs.next_due_at(keys, now)
   if token_at and (not at or token_at < at) then at = token_at end
   return jobs.set_alarm(keys, claim.worker, now, at)
@@ -133,7 +144,7 @@ function jobs.hand_out(keys, changes, claim, now)
     -- No alarm: it would keep others from setting one when the queue is resumed.
     if keys.is_used.alarms then redis.call('ZREM', keys.alarms, claim.worker) end
     redis.call('SREM', keys.idle, claim.worker)
-    if claim.wait then redis.call('SADD', keys.idle, claim.worker) end
+    if claim.wait then jobs.join_idle(keys, claim, 0) end
     return {'paused', -1, {}}
   end
   local schedules = keys.is_used.slots and jobs.due_schedules(keys, now) or {}
@@ -144,7 +155,7 @@ function jobs.hand_out(keys, changes, claim, now)
   local limit = keys.is_used.limits and jobs.open_limit(keys, '', now)
   local wanted = math.min(claim.limit, room, limit and jobs.room_in(limit) or jobs.NO_LIMIT)
   if wanted < 1 then
-    return {'limited', jobs.wait_for_more(keys, claim, now, jobs.next_token_at(limit, now)), schedules}
+    return {'limited', jobs.wait_for_more(keys, claim, 0, now, jobs.next_token_at(limit, now)), schedules}
   end
   local taken, may_be_more, strayed = jobs.choose_jobs(keys, changes, claim, wanted, ageing_ms and tonumber(ageing_ms), now)
   if limit then limit.used = #taken end
@@ -165,7 +176,7 @@ function jobs.hand_out(keys, changes, claim, now)
     wake_workers(keys.idle, keys['wake:'], 1)
     if #taken == 0 then return {is_apart and 'apart' or 'again', wait_ms, schedules} end
   elseif #taken < claim.limit then
-    wait_ms = jobs.wait_for_more(keys, claim, now, limit and jobs.next_token_at(limit, now))
+    wait_ms = jobs.wait_for_more(keys, claim, #taken, now, limit and jobs.next_token_at(limit, now))
     if #taken == 0 then return {'empty', wait_ms, schedules} end
   else
     -- Wake-ups are passed on, so that one lost on its way to a dead worker delays nothing for long; and so is the alarm

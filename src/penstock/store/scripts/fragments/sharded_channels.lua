@@ -11,3 +11,7 @@ local function have_subscribers(one, other)
   local found = redis.call('PUBSUB', 'SHARDNUMSUB', one, other)
   return found[2] > 0, found[4] > 0
 end
+
+local function has_listener(channel)
+  return redis.call('PUBSUB', 'SHARDNUMSUB', channel)[2] > 0
+end

@@ -20,8 +20,8 @@ local operation, worker, lost, death = unpack(ARGV)
 local done = recall(memory, operation)
 if done then return done end
 
-jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'types'}, zset = {'levels', 'finished'}, set = {'members', 'idle'},
-  stream = {'history'}})
+jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'types', 'offers'}, zset = {'levels', 'finished'},
+  set = {'members', 'idle'}, stream = {'history'}})
 keys.is_used = jobs.guard_rare(keys)
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
@@ -44,6 +44,7 @@ allow_when_full(memory)
 redis.call('SREM', keys.members, worker)
 redis.call('SREM', keys.idle, worker)
 redis.call('HDEL', keys.types, worker)
+redis.call('HDEL', keys.offers, worker)
 redis.call('ZREM', keys.alarms, worker)
 redis.call('HDEL', keys.suspects, worker)
 local back, unparked = jobs.settle_jobs(keys, changes, running, worker, held, now)

@@ -10,7 +10,7 @@
 -- ARGV[1] operation   int     number of this operation in its lane
 -- ARGV[2] worker      string
 -- ARGV[3] limit       int     how many jobs to start; 0 to 1000
--- ARGV[4] wait        int     1: wake this worker when there is work again
+-- ARGV[4] wait        int     1: wake this worker when there is work again; 1 + n: and hand it up to n jobs unasked
 -- ARGV[5] max_held    int     how many jobs of a queue one worker may hold
 -- ARGV[6] reports...  bytes   process, outcome (done, failed, final, crashed, stopped, cancelled), ran_us, cpu_us,
 --                             delay_ms, reason, payload (result or error); each 7 arguments
@@ -30,7 +30,8 @@
 local memory, keys, running = KEYS[1], jobs.keys_beside(KEYS[2]), KEYS[3]
 local operation, worker, limit, wait, max_held = unpack(ARGV, 1, 5)
 local FIRST, EACH = 6, 7
-local claim = {worker = worker, memory = memory, running = running, limit = tonumber(limit), wait = wait == '1', max_held = tonumber(max_held)}
+local claim = {worker = worker, memory = memory, running = running, limit = tonumber(limit), wait = wait ~= '0',
+  offer = tonumber(wait) - 1, max_held = tonumber(max_held)}
 
 local done = recall(memory, operation)
 if done then

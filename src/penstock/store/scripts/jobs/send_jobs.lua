@@ -2,7 +2,8 @@
 --
 -- One step, so that record, place, lists, counts, unique key and event come together, and nobody is woken for a job
 -- that is not there. Jobs come in groups that share everything but id and data, so that a thousand equal ones cost
--- little more than their data. The first write may be refused when the store is full; nothing is written then.
+-- little more than their data. A single one may go straight to a worker that waits. The first write may be refused when
+-- the store is full; nothing is written then.
 --
 -- KEYS[1] memory       string  last operation of this lane
 -- KEYS[2] meta         hash    settings and counters; its tag names all other keys of the queue
@@ -19,7 +20,7 @@
 --         {'full', waiting, max, bytes, max_bytes}   there is no room for these jobs
 --         {'tasks'}                            the queue holds plain tasks
 --         {'newer', layout}                    the queue was written by a newer version
--- include clock channels memory queue chunks job_keys records changes lines endings wake job_queue admit
+-- include clock channels memory queue chunks job_keys records changes lines endings wake job_queue choose admit hand_over
 local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation, incarnation, origin = ARGV[1], ARGV[2], ARGV[3]
 local FIRST_GROUP = 4
@@ -45,10 +46,15 @@ if refusal then
   return remember(memory, operation, refusal)
 end
 
-jobs.check_admission(keys, sending, now)
+local taker = jobs.find_taker(keys, sending, now)
+if not taker then jobs.check_admission(keys, sending, now) end
 if not known then create_queue(keys.meta, incarnation) end
 if not settings.kind then jobs.become_job_queue(keys) end
-jobs.admit_jobs(keys, sending, now)
+if taker then
+  jobs.hand_over(keys, sending, taker, now)
+else
+  jobs.admit_jobs(keys, sending, now)
+end
 local reply = {'ok'}
 for _, found in ipairs(sending.existing) do
   reply[#reply + 1] = found[1]

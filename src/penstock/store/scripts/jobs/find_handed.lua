@@ -1,0 +1,27 @@
+-- Which jobs a worker holds without knowing, in case it has missed the message by which it was handed one.
+--
+-- KEYS[1] meta      hash    settings and counters; its tag names all other keys of the queue
+-- KEYS[2] running   hash    process id -> job, of this worker
+-- ARGV[1] known...  int     processes that the worker knows of
+--
+-- Returns {'ok', process, id, record, 'failures crashes', ...}
+--         {'newer', layout}   the queue was written by a newer version
+-- include clock chunks job_keys records
+local keys, running = jobs.keys_beside(KEYS[1]), KEYS[2]
+local refusal = jobs.refuse_newer(keys)
+if refusal then return refusal end
+local is_known, processes = {}, {}
+for _, process in ipairs(ARGV) do is_known[process] = true end
+for _, process in ipairs(redis.call('HKEYS', running)) do
+  if not is_known[process] then processes[#processes + 1] = process end
+end
+local ids, reply = get_fields(running, processes), {'ok'}
+local records, texts = get_fields(keys.jobs, ids), get_fields(keys.facts, ids)
+for index, process in ipairs(processes) do
+  if records[index] and texts[index] then
+    local facts, size = jobs.open_facts(texts[index]), #reply
+    reply[size + 1], reply[size + 2], reply[size + 3] = process, ids[index], records[index]
+    reply[size + 4] = whole(facts.failures) .. ' ' .. whole(facts.crashes)
+  end
+end
+return reply
