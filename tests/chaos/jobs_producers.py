@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -89,11 +90,29 @@ class JobProducer(Producer):
         return name, self._random.randint(0, self._longest_ms)
 
 
+class PlainJobProducer(JobProducer):
+    """Sends plain jobs one by one, so slowly that workers wait for them."""
+
+    def _enqueue(self, count: int) -> None:
+        for name in (next(self._names) for _ in range(count)):
+            job = quick.on(self._ps).send(name)
+            self.sent[job.id] = Sent(quick.type, name, "")
+            self.accepted.append(name)
+            if self._random.random() < _WAITED_FOR:
+                self._waiter.wait_for(job)
+            time.sleep(self._random.uniform(0, 0.005))
+
+
 class JobProducers(Producers):
-    def __init__(self, world: World, waiter: Waiter, count: int = 2, longest_ms: int = 100) -> None:
-        self._producers = [
-            JobProducer(world, waiter, f"p{number}", longest_ms) for number in range(count)
-        ]
+    def __init__(
+        self,
+        world: World,
+        waiter: Waiter,
+        kind: type[JobProducer] = JobProducer,
+        count: int = 2,
+        longest_ms: int = 100,
+    ) -> None:
+        self._producers = [kind(world, waiter, f"p{number}", longest_ms) for number in range(count)]
         self._all: Sequence[Producer] = self._producers
 
     @property

@@ -12,7 +12,7 @@ from tests.chaos.faults import WorkerFaults
 from tests.chaos.fleet import HEARTBEAT_MS, LEASE_MS
 from tests.chaos.harness import until
 from tests.chaos.jobs_functions import LIMITED_AT_ONCE, deadly, slow
-from tests.chaos.jobs_producers import JobProducers, Waiter
+from tests.chaos.jobs_producers import JobProducers, PlainJobProducer, Waiter
 from tests.chaos.jobs_world import StoreFaults
 from tests.chaos.recovery import RecoveryWatch, summary
 
@@ -78,6 +78,38 @@ def test_no_job_is_lost_or_done_twice_while_workers_and_the_store_come_and_go(
         for id, job in outcomes.items()
     }
     world.assert_limits_held(sent)
+    world.assert_nothing_is_left_behind()
+
+
+@pytest.mark.timeout(3600)
+def test_no_job_that_is_handed_over_is_lost_or_done_twice(
+    durable_job_world: JobWorld, chaos_seconds: float, report: Callable[[str], None]
+) -> None:
+    world = durable_job_world
+    seconds = chaos_seconds * _SHARE
+    seed = random.SystemRandom().randrange(1_000_000)
+
+    with RecoveryWatch(world.queue) as killed, Waiter() as waiter:
+        faults = WorkerFaults(world, 4, killed, seed)
+        with JobProducers(world, waiter, PlainJobProducer) as producers:
+            with StoreFaults(world, [seconds / 2], seed) as store:
+                faults.run(seconds)
+            faults.heal()
+            world.wait_for_progress()
+        world.drain_jobs()
+    world.fleet.stop()
+
+    counters = world.queue.inspect().counters
+    jobs = world.assert_every_job_has_ended_once(producers.sent)
+    at_once = sum(job.started_at == job.created_at for job in jobs.values())
+    report(
+        f"{seconds:.0f} s, seed {seed}: {len(jobs)} plain jobs, {at_once} of them handed over, "
+        f"{counters.lost} lost and returned; {faults.kills} kills, {faults.freezes} freezes, "
+        f"{store.cuts} connections cut, Redis killed {store.kills} times"
+    )
+    assert faults.kills and faults.freezes and store.cuts and store.kills
+    assert at_once > len(jobs) / 2
+    assert waiter.results == {id: open_result(jobs[id].outcome) for id in waiter.results}
     world.assert_nothing_is_left_behind()
 
 
