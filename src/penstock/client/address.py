@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,6 +19,7 @@ _FORMS = (
 )
 _ESCAPES = "write special characters of a user or password as %XX (@ is %40, / is %2F, # is %23)"
 _DEFAULT_PORTS: dict[Topology, int] = {"single": 6379, "sentinel": 26379, "cluster": 6379}
+_NETLOC = re.compile(r"[^/?#]*")
 _OPTIONS = {"db", "ca", "cert", "key", "sentinel_username", "sentinel_password"}
 
 
@@ -77,8 +79,13 @@ def parse_url(url: str) -> Address:
     """Understand a store URL, or say what is wrong with it without repeating its password."""
     if not isinstance(url, str):
         raise InvalidUrl(f"the store URL is text, not {type(url).__name__}; {_FORMS}")
+    before, slashes, rest = url.partition("//")
+    netloc = _NETLOC.match(rest)[0] if slashes else ""  # type: ignore[index]
+    userinfo, at, places = netloc.rpartition("@")
     try:
-        parts = urlsplit(url)
+        # One by one, as newer versions of Python do not take brackets behind a comma for a host.
+        for place in places.split(","):
+            parts = urlsplit(before + slashes + userinfo + at + place + rest[len(netloc) :])
         scheme, _, form = parts.scheme.partition("+")
         options = {name: values[-1] for name, values in parse_qs(parts.query).items()}
     except ValueError:
@@ -92,7 +99,6 @@ def parse_url(url: str) -> Address:
         raise InvalidUrl(
             f"the store URL has an unknown option {min(unknown)!r}; known are {_known()}"
         )
-    userinfo, _, places = parts.netloc.rpartition("@")
     username, has_password, password = userinfo.partition(":")
     login = (unquote(username) or None, unquote(password) if has_password else None)
     if is_unix:
