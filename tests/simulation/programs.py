@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from penstock.client._async.session import AsyncWorkerSession
     from penstock.client.settings import Settings
-    from penstock.client.template import TaskTemplate
+    from penstock.client.template import Template
     from penstock.client.wire import Meanwhile
     from penstock.store.command import Command, Operation
     from tests.simulation.engine import Engine
@@ -57,12 +57,12 @@ class SimulatedStore(AsyncStore):
 
     async def run_template(
         self,
-        template: TaskTemplate,
-        task: bytes,
-        build: Callable[[Operation, bytes], Command[R]],
+        template: Template,
+        values: tuple[bytes, ...],
+        build: Callable[[Operation], Command[R]],
     ) -> R:
         """A template only saves packing, and nothing is packed here."""
-        return await self.run_once(lambda operation: build(operation, task))
+        return await self.run_once(build)
 
 
 class SilentHeartbeat:

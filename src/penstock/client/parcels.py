@@ -48,10 +48,10 @@ def size_of_job(packed: Packed) -> int:
 def seal(options: JobOptions, batch: list[Packed]) -> Parcel:
     """Give jobs their ids, and put everything but the number of the request in its final form."""
     numbers = [id_number(options.id)] if options.id else list(new_ids(len(batch)))
-    return Parcel(batch, numbers, pack_ahead(group_arguments(_groups(options, numbers, batch))))
+    return Parcel(batch, numbers, pack_ahead(group_arguments(groups_of(options, numbers, batch))))
 
 
-def _groups(options: JobOptions, numbers: Sequence[int], batch: Sequence[Packed]) -> list[Group]:
+def groups_of(options: JobOptions, numbers: Sequence[int], batch: Sequence[Packed]) -> list[Group]:
     """By head, if they have different ones."""
     by_head: dict[bytes, list[tuple[int, bytes]]] = {}
     if options.search is False:

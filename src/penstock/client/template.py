@@ -1,51 +1,63 @@
 """A command packed once, with holes for what differs from one request to the next.
 
-Putting the dozen parts of a command together is most of what a client spends on adding one task;
-this leaves three of them.
+Putting the dozen parts of a command together is most of what a client spends on sending one task
+or job; this leaves a few of them.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.codec.elements import plain_element
-from penstock.store.command import Command, Operation
+from penstock.store.command import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from penstock.store.command import Argument
+    from penstock.store.command import Argument, Command
 
 # Values that no real request has, to find the places by.
 _LANE = "\0lane"
 _NUMBER = -1
-_TASK = b"\0task"
+_MARKS = (b"\0first", b"\0second")
 
 
-class TaskTemplate:
-    """A numbered command with one task: the same but for lane, number and task."""
+class Template:
+    """A numbered command: the same but for lane, number, and so many values in the order in which
+    `build` takes them. The usual answer is `ok` and as many more items as `usual` says.
+    """
 
-    def __init__(self, build: Callable[[Operation, bytes], Command[Any]], digest: str) -> None:
-        command = build(Operation(_LANE, _NUMBER), _TASK)
+    def __init__(
+        self, build: Callable[..., Command[Any]], digest: str, values: int, usual: int
+    ) -> None:
+        marks = _MARKS[:values]
+        command = build(Operation(_LANE, _NUMBER), *marks)
         self.key = command.keys[0]
+        self._usual_items = 1 + usual
         parts: tuple[Argument, ...] = ("EVALSHA", digest, len(command.keys))
         parts += (*command.keys, *command.arguments)
-        holes = [part for part in parts if part in (self.key, _NUMBER, _TASK)]
-        assert holes == [self.key, _NUMBER, _TASK], "the command is not of this form"
+        expected = [self.key, _NUMBER, *marks]
+        holes = [part for part in parts if part in expected]
+        assert holes == expected, "the command is not of this form"
         self._format = b"*%d\r\n" % len(parts) + b"".join(
             b"$%d\r\n%b\r\n" if part in holes else _constant(part) for part in parts
         )
         self._memories: dict[str, bytes] = {}
 
-    def fill(self, lane: str, number: int, task: bytes) -> bytes:
+    def fill(self, lane: str, number: int, *values: bytes) -> bytes:
         """The whole command as it goes over the wire."""
         memory = self._memories.get(lane)
         if memory is None:
             memory = self._memories[lane] = self.key.replace(_LANE, lane).encode()
         count = b"%d" % number
-        task = plain_element(task)
-        return self._format % (len(memory), memory, len(count), count, len(task), task)
+        parts: list[int | bytes] = [len(memory), memory, len(count), count]
+        for value in values:
+            parts += (len(value), value)
+        return self._format % tuple(parts)
+
+    def is_usual(self, reply: object) -> bool:
+        """Whether there is nothing more to learn from a reply."""
+        return type(reply) is list and len(reply) == self._usual_items and reply[0] == b"ok"
 
 
 def _constant(part: Argument) -> bytes:

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from penstock.client._sync.store import Store
-    from penstock.client.template import TaskTemplate
+    from penstock.client.template import Template
     from penstock.client.wire import Meanwhile
     from penstock.store.command import Command, Operation
+    from penstock.store.script import Script
 
 R = TypeVar("R")
 
@@ -40,16 +41,18 @@ class InlineStore(AsyncStore):
     ) -> R:
         return self._inner.run_once(build, meanwhile)
 
-    def template(self, build: Callable[[Operation, bytes], Command[Any]]) -> TaskTemplate:
-        return self._inner.template(build)
+    def template(
+        self, script: Script, build: Callable[..., Command[Any]], values: int, usual: int
+    ) -> Template:
+        return self._inner.template(script, build, values, usual)
 
     async def run_template(
         self,
-        template: TaskTemplate,
-        task: bytes,
-        build: Callable[[Operation, bytes], Command[R]],
+        template: Template,
+        values: tuple[bytes, ...],
+        build: Callable[[Operation], Command[R]],
     ) -> R | None:
-        return self._inner.run_template(template, task, build)
+        return self._inner.run_template(template, values, build)
 
     async def call(self, key: str, *parts: bytes | str | int) -> Any:
         return self._inner.call(key, *parts)

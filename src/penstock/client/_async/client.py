@@ -32,9 +32,11 @@ if TYPE_CHECKING:
 
     from penstock.client.results import Ending
     from penstock.client.settings import Settings
-    from penstock.model.job_options import Seconds
+    from penstock.client.template import Template
+    from penstock.model.job_options import JobOptions, Seconds
     from penstock.model.queues import QueueState, Returned
     from penstock.model.workers import WorkerInfo
+    from penstock.store.keys import QueueKeys
 
 
 class AsyncPenstock:
@@ -48,6 +50,8 @@ class AsyncPenstock:
         )
         self.results = Results(settings)
         """who waits for which jobs"""
+        self.templates: dict[tuple[QueueKeys, JobOptions], Template] = {}
+        """what is the same in all jobs that are sent with the same options"""
 
     def queue(self, name: str) -> AsyncQueue:
         """The queue of this name. It need not exist; the first task brings it into being."""

@@ -13,7 +13,8 @@ from penstock.client._async.job import AsyncJob
 from penstock.client._async.subscription import AsyncSubscription
 from penstock.client._async.transport import pause
 from penstock.client.batches import Batches
-from penstock.client.parcels import pack_job, seal, size_of_job
+from penstock.client.job_ids import new_ids
+from penstock.client.parcels import groups_of, pack_job, seal, size_of_job
 from penstock.codec.ids import id_number
 from penstock.codec.records import open_event
 from penstock.codec.values import split_words
@@ -50,6 +51,7 @@ from penstock.model.jobs import (
     check_state,
 )
 from penstock.model.names import check_name
+from penstock.store.command import QueueAbsent
 from penstock.store.commands import job_records, job_rules, jobs, queues
 from penstock.store.commands.job_rules import MoreToDo
 from penstock.store.commands.jobs import IdTaken
@@ -64,7 +66,7 @@ if TYPE_CHECKING:
     from penstock.model.job_rules import JobRules
     from penstock.model.jobs import EndedAttempt, JobEventKind, JobInfo, JobState
     from penstock.model.queues import Deleted
-    from penstock.store.command import Command
+    from penstock.store.command import Command, Operation
     from penstock.store.commands.job_records import IdPage
 
     OnProgress = Callable[[int], None]
@@ -73,6 +75,7 @@ _BATCH_JOBS = 250
 _CHUNK = 250
 _ROOM_S = 0.5
 _MAX_SEARCHED = 10_000
+_TEMPLATES = 1000
 
 
 class AsyncJobs:
@@ -106,8 +109,12 @@ class AsyncJobs:
 
     async def send_one(self, options: JobOptions, item: object) -> AsyncJob[Any]:
         """Send a job with options that were checked before."""
-        parcel = seal(options, [pack_job(options, self._max_payload, item)])
-        [job] = await self._send_parcel(options, parcel)
+        packed = pack_job(options, self._max_payload, item)
+        if isinstance(packed, bytes) and not options.id and not options.run_at_ms:
+            job = await self._send_template(options, packed)
+            if job is not None:
+                return job
+        [job] = await self._send_parcel(options, seal(options, [packed]))
         return job
 
     async def send(self, options: JobOptions, items: Iterable[object]) -> list[AsyncJob[Any]]:
@@ -377,6 +384,34 @@ class AsyncJobs:
                         yield event
         finally:
             await subscription.close()
+
+    async def _send_template(self, options: JobOptions, data: bytes) -> AsyncJob[Any] | None:
+        """Send a job in the way that costs least; None if that does not do."""
+        templates, name = self._client.templates, (self._keys, options)
+
+        def build(operation: Operation, number: int, data: bytes) -> Command[dict[int, int]]:
+            return jobs.send_jobs(self._keys, operation, groups_of(options, [number], [data]))
+
+        template = templates.get(name)
+        if template is None:
+            if len(templates) >= _TEMPLATES:
+                templates.clear()
+            template = self._store.template(jobs.SEND_JOBS, build, values=2, usual=0)
+            templates[name] = template
+        [number] = new_ids()
+        try:
+            existing = await self._store.run_template(
+                template, (b"%d" % number, data), lambda operation: build(operation, number, data)
+            )
+        except (QueueAbsent, IdTaken):
+            return None
+        except QueueFull:
+            if options.wait_s <= 0:
+                raise
+            return None
+        if existing:
+            return self._job(existing[0], options.type, is_new=False)
+        return self._job(number, options.type)
 
     async def _send_parcel(
         self, options: JobOptions, parcel: Parcel, prepare_next: Meanwhile = None

@@ -15,7 +15,8 @@ from penstock.client._sync.job import Job
 from penstock.client._sync.subscription import Subscription
 from penstock.client._sync.transport import pause
 from penstock.client.batches import Batches
-from penstock.client.parcels import pack_job, seal, size_of_job
+from penstock.client.job_ids import new_ids
+from penstock.client.parcels import groups_of, pack_job, seal, size_of_job
 from penstock.codec.ids import id_number
 from penstock.codec.records import open_event
 from penstock.codec.values import split_words
@@ -52,6 +53,7 @@ from penstock.model.jobs import (
     check_state,
 )
 from penstock.model.names import check_name
+from penstock.store.command import QueueAbsent
 from penstock.store.commands import job_records, job_rules, jobs, queues
 from penstock.store.commands.job_rules import MoreToDo
 from penstock.store.commands.jobs import IdTaken
@@ -66,7 +68,7 @@ if TYPE_CHECKING:
     from penstock.model.job_rules import JobRules
     from penstock.model.jobs import EndedAttempt, JobEventKind, JobInfo, JobState
     from penstock.model.queues import Deleted
-    from penstock.store.command import Command
+    from penstock.store.command import Command, Operation
     from penstock.store.commands.job_records import IdPage
 
     OnProgress = Callable[[int], None]
@@ -75,6 +77,7 @@ _BATCH_JOBS = 250
 _CHUNK = 250
 _ROOM_S = 0.5
 _MAX_SEARCHED = 10_000
+_TEMPLATES = 1000
 
 
 class Jobs:
@@ -106,8 +109,12 @@ class Jobs:
 
     def send_one(self, options: JobOptions, item: object) -> Job[Any]:
         """Send a job with options that were checked before."""
-        parcel = seal(options, [pack_job(options, self._max_payload, item)])
-        [job] = self._send_parcel(options, parcel)
+        packed = pack_job(options, self._max_payload, item)
+        if isinstance(packed, bytes) and not options.id and not options.run_at_ms:
+            job = self._send_template(options, packed)
+            if job is not None:
+                return job
+        [job] = self._send_parcel(options, seal(options, [packed]))
         return job
 
     def send(self, options: JobOptions, items: Iterable[object]) -> list[Job[Any]]:
@@ -377,6 +384,34 @@ class Jobs:
                         yield event
         finally:
             subscription.close()
+
+    def _send_template(self, options: JobOptions, data: bytes) -> Job[Any] | None:
+        """Send a job in the way that costs least; None if that does not do."""
+        templates, name = self._client.templates, (self._keys, options)
+
+        def build(operation: Operation, number: int, data: bytes) -> Command[dict[int, int]]:
+            return jobs.send_jobs(self._keys, operation, groups_of(options, [number], [data]))
+
+        template = templates.get(name)
+        if template is None:
+            if len(templates) >= _TEMPLATES:
+                templates.clear()
+            template = self._store.template(jobs.SEND_JOBS, build, values=2, usual=0)
+            templates[name] = template
+        [number] = new_ids()
+        try:
+            existing = self._store.run_template(
+                template, (b"%d" % number, data), lambda operation: build(operation, number, data)
+            )
+        except (QueueAbsent, IdTaken):
+            return None
+        except QueueFull:
+            if options.wait_s <= 0:
+                raise
+            return None
+        if existing:
+            return self._job(existing[0], options.type, is_new=False)
+        return self._job(number, options.type)
 
     def _send_parcel(
         self, options: JobOptions, parcel: Parcel, prepare_next: Meanwhile = None

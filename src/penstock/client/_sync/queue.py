@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 from penstock.client._sync.deletion import delete_jobs
 from penstock.client._sync.subscription import Subscription
 from penstock.client.batches import Batches
+from penstock.codec.elements import plain_element
 from penstock.codec.events import decode_event
 from penstock.errors import InvalidArgument, QueueNotFound
 from penstock.model.events import EVENT_KINDS, Event, EventKind
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
 
     from penstock.client._sync.store import Store
-    from penstock.client.template import TaskTemplate
+    from penstock.client.template import Template
     from penstock.client.wire import Meanwhile
     from penstock.store.command import Command, Operation
     from penstock.store.keys import NamespaceKeys
@@ -51,7 +52,7 @@ class Queue:
         self._namespace = namespace
         self._keys = namespace.queue(name)
         self._max_payload = max_payload
-        self._template: TaskTemplate | None = None
+        self._template: Template | None = None
         self.name = name
 
     def enqueue(self, task: bytes) -> None:
@@ -63,9 +64,15 @@ class Queue:
         if type(task) is not bytes or len(task) > self._max_payload:
             self._check(task)
         if self._template is None:
-            self._template = self._store.template(self._enqueue_command)
+            self._template = self._store.template(
+                tasks.ENQUEUE_TASKS, self._enqueue_command, values=1, usual=1
+            )
         try:
-            self._store.run_template(self._template, task, self._enqueue_command)
+            self._store.run_template(
+                self._template,
+                (plain_element(task),),
+                lambda operation: self._enqueue_command(operation, task),
+            )
             return
         except QueueAbsent:
             pass  # what goes wrong from here on has nothing to do with it

@@ -12,7 +12,7 @@ from penstock.client._sync.router import router
 from penstock.client._sync.transport import pause
 from penstock.client.lanes import Lanes
 from penstock.client.retry import REPEATABLE_S, Patience
-from penstock.client.template import TaskTemplate
+from penstock.client.template import Template
 from penstock.client.wire import (
     ConnectionLost,
     ReplyError,
@@ -104,31 +104,32 @@ class Store:
         self._lanes.give_back(lane)
         return command.decode(reply)
 
-    def template(self, build: Callable[[Operation, bytes], Command[Any]]) -> TaskTemplate:
-        """A command with one task, prepared to be sent often."""
-        script = build(Operation("", 0), b"").script
-        return TaskTemplate(build, self._digests.get(script) or self._learn(script))
+    def template(
+        self, script: Script, build: Callable[..., Command[Any]], values: int, usual: int
+    ) -> Template:
+        """A command of this script, prepared to be sent often."""
+        return Template(build, self._digests.get(script) or self._learn(script), values, usual)
 
     def run_template(
         self,
-        template: TaskTemplate,
-        task: bytes,
-        build: Callable[[Operation, bytes], Command[R]],
+        template: Template,
+        values: tuple[bytes, ...],
+        build: Callable[[Operation], Command[R]],
     ) -> R | None:
         """Run the command that `build` makes, once, with less to do for the usual answer; that is
         None.
         """
         lane = self._lanes.take()
-        packed = template.fill(lane.name, lane.number, task)
+        packed = template.fill(lane.name, lane.number, *values)
         try:
             reply = self.router.exchange(template.key, packed)
-            if type(reply) is list and reply[0] == b"ok":
+            if template.is_usual(reply):
                 self._lanes.give_back(lane)
                 return None
         except ConnectionLost:
             self.router.forget()
             reply = None
-        command = build(Operation(lane.name, lane.number), task)
+        command = build(Operation(lane.name, lane.number))
         if type(reply) is not list:
             reply = self._repeat(command, packed, self._repeat_for_s)
         self._lanes.give_back(lane)
