@@ -136,7 +136,7 @@ def test_a_followed_log_loses_no_line_that_is_still_kept(
     taken = hand.take_one()
     hand.note(taken, None, *(b"%d" % number for number in range(990)))
     followed = Background(cli, "job", "log", job.id, "--follow", "--json")
-    channel = hand.keys.job_channel(job._number)
+    channel = hand.keys.ending_channel(job._number)
     wait_for(lambda: server.command("PUBSUB", "NUMSUB", channel)[1] == 1)
 
     hand.note(taken, None, *(b"%d" % number for number in range(990, 1050)))

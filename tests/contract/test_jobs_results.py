@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import penstock
+from penstock.client.job_ids import new_ids
+from penstock.client.results import _Line
+from penstock.codec.ids import SENDERS, id_text
 from penstock.errors import (
     InvalidArgument,
     JobCancelled,
@@ -42,8 +45,10 @@ def waiter(any_store: RedisServer | RedisCluster, namespace: str) -> Iterator[pe
 def is_waiting(client: penstock.Penstock, jobs: int = 1) -> bool:
     """Whether the client listens to the channels of so many jobs, and has looked at each."""
     watches = list(client.results._mine().by_place.values())
-    return sum(len(w._jobs) for w in watches) == jobs and not any(
-        w._new or w._seen or w._unconfirmed for w in watches
+    lines = [line for watch in watches for line in watch._lines.values()]
+    return sum(len(line.jobs) for line in lines) == jobs and not any(
+        watch._new or watch._seen or any(line.unseen or not line.is_open for line in lines)
+        for watch in watches
     )
 
 
@@ -279,7 +284,8 @@ def test_waiting_again_and_again_keeps_nothing_of_the_times_before(mail: penstoc
             job.result(0.001)
 
     [watch] = mail._client.results._mine().by_place.values()
-    wait_for(lambda: not watch._jobs)
+    assert not any(line.jobs or line.unseen for line in watch._lines.values())
+    wait_for(lambda: not watch._lines)
 
 
 def test_wait_returns_when_all_have_ended_in_whatever_way(
@@ -498,3 +504,116 @@ def _clients(store: RedisServer | RedisCluster) -> list[Any]:
 
 def _subscribers(store: RedisServer | RedisCluster) -> int:
     return sum(len(client.client_list(_type="pubsub")) for client in _clients(store))
+
+
+def lines_of(client: penstock.Penstock) -> list[_Line]:
+    watches = list(client.results._mine().by_place.values())
+    return [line for watch in watches for line in watch._lines.values()]
+
+
+def test_whoever_has_waited_hears_of_later_jobs_without_asking(
+    ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    first = mail.add("email")
+    hand.finish(hand.take_one(), 1)
+    assert first.result(20) == 1
+    [line] = lines_of(ps)
+    assert line.is_open
+    job = mail.add("email")
+    with ThreadPoolExecutor(1) as thread:
+        result = thread.submit(job.result, 20)
+        wait_for(lambda: line.jobs)
+        [waited_for] = line.jobs.values()
+
+        hand.finish(hand.take_one(), 2)
+
+        assert result.result(20) == 2
+    assert not waited_for.is_seen
+    assert lines_of(ps) == [line]
+
+
+def test_an_end_that_comes_before_anybody_waits_is_looked_up(
+    ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    watches_after_waiting(ps, mail, hand)
+    [line] = lines_of(ps)
+    job = mail.add("email")
+    hand.finish(hand.take_one(), "early")
+    wait_for(lambda: line.must_look(job._number))
+
+    assert job.result(20) == "early"
+
+
+def test_a_job_that_was_sent_back_is_not_dead_for_whoever_waits_now(
+    ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    [watch] = watches_after_waiting(ps, mail, hand)
+    [line] = lines_of(ps)
+    job = mail.add("email")
+    with watch._lock:  # so that the news of its death is not read before it is sent back
+        hand.fail(hand.take_one())
+        job.retry()
+        with ThreadPoolExecutor(1) as thread:
+            result = thread.submit(job.result, 20)
+            taken = hand.take_one()
+            watch._lock.release()
+            wait_for(lambda: line.jobs)
+            hand.finish(taken, "at last")
+
+            assert result.result(20) == "at last"
+            watch._lock.acquire()
+
+
+def test_a_job_whose_id_is_from_a_clock_that_is_ahead_is_not_waited_for_in_vain(
+    ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    [watch] = watches_after_waiting(ps, mail, hand)
+    [line] = lines_of(ps)
+    ahead = id_text(new_ids()[0] + 1_000_000 * SENDERS)
+    watch_lines, watch._lines = watch._lines, {}  # it hears nothing of how this one ends
+    job = mail.add("email", id=ahead)
+    hand.finish(hand.take_one(), "ended before")
+    ps.store.call(line.channel, "PING")
+    watch._lines = watch_lines
+    assert not line.must_look(job._number)
+    with ThreadPoolExecutor(1) as thread:
+        result = thread.submit(job.result, 20)
+        wait_for(lambda: line.jobs)
+
+        watch._round_at = 0.0
+        watch._call()
+
+        assert result.result(20) == "ended before"
+
+
+def test_a_channel_that_nobody_needs_is_closed(
+    ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    watches_after_waiting(ps, mail, hand)
+
+    wait_for(lambda: not lines_of(ps))
+
+    later = mail.add("email")
+    hand.finish(hand.take_one(), "later")
+    assert later.result(20) == "later"
+
+
+def test_what_ends_while_nobody_waits_is_not_kept_for_ever() -> None:
+    line = _Line("channel")
+    line.opened()
+    numbers = new_ids(10_001)
+
+    for number in numbers:
+        assert not line.must_look(number)
+        line.heard(number)
+
+    assert all(map(line.must_look, numbers))
+    assert not line.must_look(new_ids()[0])
+
+
+def watches_after_waiting(ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand) -> list[Any]:
+    """Somebody has waited, so that there is a channel that is open."""
+    job = mail.add("email")
+    hand.finish(hand.take_one())
+    job.result(20)
+    return list(ps.results._mine().by_place.values())

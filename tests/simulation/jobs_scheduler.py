@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.client import job_ids
-from penstock.codec.ids import id_number, id_text
+from penstock.codec.ids import SENDERS, id_number, id_text
 from penstock.model.jobs import FINAL_STATES, Report
 from penstock.store.command import Operation
 from penstock.store.commands.jobs import leave_jobs
@@ -60,8 +60,8 @@ class JobScheduler(Engine):
             number = self.random.choice(known)
             self.history.reused.add(id_text(number))
             return number
-        first = self._last_id + 1
-        self._last_id += count
+        first = self._last_id + SENDERS
+        self._last_id += count * SENDERS
         return first
 
     def _ids_in_use(self) -> list[int]:

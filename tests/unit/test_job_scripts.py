@@ -243,7 +243,7 @@ def test_a_script_has_every_fragment_put_in(script: Script) -> None:
 
 @each_script
 def test_a_script_touches_only_kinds_of_keys_that_are_written_down(script: Script) -> None:
-    channels = {"wake", "job", "events", "awaited", "cancel_job"}
+    channels = {"wake", "job", "events", "cancel_job"}
     noted = {"is_used", "settings", "listeners", "base", "now"}
     text = code_of(script.text())
     used = set(re.findall(r"\bkeys\.(\w+)", text)) | set(re.findall(r"keys\['(\w+):'\]", text))

@@ -74,7 +74,7 @@ def test_whoever_waits_is_told_when_the_client_is_closed(
 
     thread = threading.Thread(target=wait)
     thread.start()
-    channel = ps.keys.queue("mail").job_channel(job._number)
+    channel = ps.keys.queue("mail").ending_channel(job._number)
     wait_for(lambda: dict(server.client.pubsub_numsub(channel))[channel.encode()])
     ps.close()
     thread.join(20)

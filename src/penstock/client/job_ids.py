@@ -3,47 +3,50 @@
 from __future__ import annotations
 
 import os
+import random
 import secrets
 import threading
 import time
 
-from penstock.codec.ids import id_text
+from penstock.codec.ids import SENDERS, id_text
 
 _EPOCH_MS = 1_735_689_600_000  # 2025
 _RANDOM_BITS = 22
 
 
 class _Numbers:
-    """Numbers that only grow, also when the clock is set back."""
+    """Numbers that only grow, also when the clock is set back, and end alike."""
 
     def __init__(self) -> None:
-        self.new_lock()
+        self.begin()
         self._last = 0
 
-    def new_lock(self) -> None:
-        """For a child process too: if another thread held it at the fork, nobody would ever give
-        it back.
+    def begin(self) -> None:
+        """In a child process too, which is a sender of its own. If another thread held the lock at
+        the fork, nobody would ever give it back.
         """
         self._lock = threading.Lock()
+        self._sender = secrets.randbelow(SENDERS)
 
     def take(self, count: int) -> int:
-        """The first of `count` consecutive numbers."""
+        """The first of `count` numbers."""
         now_ms = time.time_ns() // 1_000_000 - _EPOCH_MS
-        wanted = (now_ms << _RANDOM_BITS) | secrets.randbits(_RANDOM_BITS)
+        wanted = (now_ms << _RANDOM_BITS) | random.getrandbits(_RANDOM_BITS)
         with self._lock:
-            first = max(wanted, self._last + 1)
-            self._last = first + count - 1
+            first = max(wanted, self._last + SENDERS)
+            first += (self._sender - first) % SENDERS
+            self._last = first + (count - 1) * SENDERS
         return first
 
 
 _numbers = _Numbers()
-os.register_at_fork(after_in_child=_numbers.new_lock)
+os.register_at_fork(after_in_child=_numbers.begin)
 
 
 def new_ids(count: int = 1) -> range:
-    """Numbers for new jobs."""
+    """Numbers for new jobs, greater than all that this process has made before."""
     first = _numbers.take(count)
-    return range(first, first + count)
+    return range(first, first + count * SENDERS, SENDERS)
 
 
 def new_job_id() -> str:

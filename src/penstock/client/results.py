@@ -1,10 +1,12 @@
 """Waiting for jobs to end: any number of them, on one connection (on a cluster, one for each
 queue).
 
-A thread listens to the channels of the jobs that somebody waits for. It looks at each job once when
-its channel is open, and again after every reconnect, so nothing is missed and nobody polls. A job
-that was sent just now has hardly ended before that, so the look is put off for a moment: often the
-end comes first, and the look is saved.
+A thread listens to the channels on which it is told how jobs end: one for all jobs that were sent
+by the same process. It looks at each job once when the channel is open, and again after every
+reconnect, so nothing is missed and nobody polls. A job that was sent just now has hardly ended
+before that, so the look is put off for a moment: often the end comes first, and the look is saved.
+A job that was made while the channel was open needs none. The channel stays open for a while when
+nobody waits any more, as whoever has waited for a job is likely to wait for another.
 """
 
 from __future__ import annotations
@@ -14,14 +16,14 @@ import os
 import socket
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.client._sync.store import Store
 from penstock.client._sync.transport import Listener, pause
-from penstock.client.job_ids import age_of
+from penstock.client.job_ids import age_of, new_ids
 from penstock.client.retry import Patience
 from penstock.client.wire import ConnectionLost, ReplyError, is_passing, pack, store_error
 from penstock.codec.records import open_notice
@@ -32,6 +34,7 @@ from penstock.store.script import CLUSTER
 
 if TYPE_CHECKING:
     from penstock.client.settings import Settings
+    from penstock.codec.records import Notice
     from penstock.model.jobs import JobInfo
     from penstock.store.keys import QueueKeys
 
@@ -41,6 +44,8 @@ _SILENCE_S = 15.0
 _BATCH = 200
 _FRESH_S = 0.1
 _PUT_OFF_S = 0.003
+_LINGER_S = 2.0
+_HEARD = 10_000
 
 
 class Ending(NamedTuple):
@@ -136,12 +141,58 @@ class _Watches:
 class _Job:
     """One job, and everybody who waits for it."""
 
-    def __init__(self, keys: QueueKeys, id_number: int) -> None:
+    def __init__(self, keys: QueueKeys, number: int) -> None:
         self.keys = keys
-        self.number = id_number
-        self.channel = keys.job_channel(id_number)
+        self.number = number
         self.futures: list[Future[Ending]] = []
+        self.is_seen = False
+        """whether it was looked at, or is about to be"""
         self.was_absent = False
+
+
+class _Line:
+    """A channel, and the jobs that somebody waits for whose end is told on it.
+
+    Whatever is told is heard from when the channel is open. So of a job that was made later it is
+    known whether it has ended, and it need not be looked at.
+    """
+
+    def __init__(self, channel: str) -> None:
+        self.channel = channel
+        self.jobs: dict[int, _Job] = {}
+        self.unseen: dict[int, _Job] = {}
+        """those that are to be looked at"""
+        self.idle_since = 0.0
+        """since when nobody waits, if nobody does"""
+        self._heard: dict[int, None] = {}
+        """jobs that have ended while nobody waited for them"""
+        self._certain_from = 0
+        """ids from here on are those of jobs of which everything was heard; 0: of none"""
+
+    @property
+    def is_open(self) -> bool:
+        return self._certain_from > 0
+
+    def opened(self) -> None:
+        """It is open now, or was so all the time."""
+        self._certain_from = self._certain_from or new_ids()[0]
+
+    def closed(self) -> None:
+        """What has been said meanwhile is missed."""
+        self._certain_from = 0
+        self._heard.clear()
+        self.unseen = dict(self.jobs)
+
+    def heard(self, number: int) -> None:
+        self._heard[number] = None
+        if len(self._heard) > _HEARD:
+            oldest = next(iter(self._heard))
+            del self._heard[oldest]
+            self._certain_from = max(self._certain_from, oldest + 1)
+
+    def must_look(self, number: int) -> bool:
+        """Whether a job may have ended without anybody knowing here."""
+        return number in self._heard or not 0 < self._certain_from <= number
 
 
 class _Watch:
@@ -152,14 +203,15 @@ class _Watch:
         self._key = keys.meta
         self._words = ("SSUBSCRIBE", "SUNSUBSCRIBE") if is_sharded else ("SUBSCRIBE", "UNSUBSCRIBE")
         self._lock = threading.Lock()
-        self._jobs: dict[str, _Job] = {}
-        self._new: deque[_Job] = deque()
+        self._lines: dict[str, _Line] = {}
+        self._new: set[str] = set()
+        """channels that are to be opened"""
+        self._leaving: Counter[str] = Counter()
+        """channels that are about to be closed"""
         self._seen: deque[_Job] = deque()
+        """jobs that are looked at next"""
         self._look_at = 0.0
-        """when to look at what is in `_seen`"""
-        self._forgotten: deque[str] = deque()
-        self._awaited: set[str] = set()
-        """the channels by which queues know that somebody waits, as far as they are open"""
+        self._round_at = 0.0
         self._is_closed = False
         self._patience = Patience(None)
         self._listener: Listener | None = None
@@ -173,31 +225,36 @@ class _Watch:
     def is_alive(self) -> bool:
         return self._thread.is_alive() and not self._is_closed
 
-    def add(self, keys: QueueKeys, id_number: int) -> Future[Ending]:
+    def add(self, keys: QueueKeys, number: int) -> Future[Ending]:
         future: Future[Ending] = Future()
-        channel = keys.job_channel(id_number)
+        channel = keys.ending_channel(number)
         with self._lock:
             if self._is_closed:
                 raise _closed()
-            job = self._jobs.get(channel)
+            line = self._lines.get(channel)
+            if line is None:
+                line = self._lines[channel] = _Line(channel)
+                self._new.add(channel)
+            job = line.jobs.get(number)
             if job is None:
-                job = self._jobs[channel] = _Job(keys, id_number)
-                self._new.append(job)
+                job = line.jobs[number] = _Job(keys, number)
             job.futures.append(future)
-        self._call()
+            must_look = line.must_look(number)
+            if must_look:
+                line.unseen[number] = job
+        if must_look:
+            self._call()
         return future
 
-    def forget(self, keys: QueueKeys, id_number: int, future: Future[Ending]) -> None:
+    def forget(self, keys: QueueKeys, number: int, future: Future[Ending]) -> None:
         with self._lock:
-            job = self._jobs.get(keys.job_channel(id_number))
-            if job is None or future not in job.futures:
+            line = self._lines.get(keys.ending_channel(number))
+            job = line.jobs.get(number) if line is not None else None
+            if line is None or job is None or future not in job.futures:
                 return
             job.futures.remove(future)
-            if job.futures:
-                return
-            del self._jobs[job.channel]
-            self._forgotten.append(job.channel)
-        self._call()
+            if not job.futures:
+                self._drop(line, number)
 
     def close(self) -> None:
         self._is_closed = True
@@ -241,44 +298,54 @@ class _Watch:
 
     def _listen(self) -> None:
         assert self._listener is not None
-        self._subscribe()
+        self._see_to_lines()
         is_pinged = False
         while not self._is_closed:
-            must_look = bool(self._seen) and not self._is_busy()
+            if time.monotonic() >= self._round_at:
+                self._go_round()
+            must_look = bool(self._seen)
             wait_s = self._look_at - time.monotonic() if must_look else _SILENCE_S
             if wait_s <= 0:
                 self._look()
                 continue
+            if not must_look and self._has_idle_lines:
+                wait_s = _LINGER_S
             message = self._listener.receive_unless(self._called, wait_s)
             if message is not None:
                 is_pinged = False
                 self._take(message)
-            elif self._drain():
-                self._subscribe()
-            elif must_look:
-                continue
+            elif self._drain() or must_look or self._has_idle_lines:
+                self._see_to_lines()
             elif is_pinged:
                 raise ConnectionLost("the server is silent")
             else:
                 is_pinged = True
                 self._listener.send(pack("PING"))
 
-    def _is_busy(self) -> bool:
-        """More confirmations are about to come, and can be looked at together."""
+    def _go_round(self) -> None:
+        """Look at what was not looked at before. An id may be from a clock that is ahead, so that
+        its job only seems to be newer than the channel.
+        """
+        self._round_at = time.monotonic() + _SILENCE_S
         with self._lock:
-            return len(self._seen) < min(_BATCH, self._unconfirmed)
-
-    _unconfirmed = 0
+            for line in self._lines.values():
+                line.unseen.update(
+                    (job.number, job) for job in line.jobs.values() if not job.is_seen
+                )
+                if line.is_open:
+                    self._look_soon(line)
 
     def _connect(self) -> None:
         listener = Listener(self._store.router.channel_for(self._key))
         listener.open()
         self._listener = listener
-        self._unconfirmed = 0
-        self._awaited.clear()
         self._seen.clear()
+        self._leaving.clear()
         with self._lock:
-            self._new = deque(self._jobs.values())
+            self._lines = {name: line for name, line in self._lines.items() if line.jobs}
+            self._new = set(self._lines)
+            for line in self._lines.values():
+                line.closed()
 
     def _disconnect(self) -> None:
         if self._listener is not None:
@@ -292,23 +359,30 @@ class _Watch:
         except BlockingIOError:
             return False
 
-    def _subscribe(self) -> None:
+    _has_idle_lines = False
+
+    def _see_to_lines(self) -> None:
+        """Open channels that are new, close those that nobody has needed for a while, and look at
+        what came to those that are open.
+        """
         assert self._listener is not None
+        opening: list[str] = []
+        closing: list[str] = []
+        now = time.monotonic()
         with self._lock:
-            new = [job for job in self._new if self._jobs.get(job.channel) is job]
-            self._new.clear()
-            forgotten = [name for name in self._forgotten if name not in self._jobs]
-            self._forgotten.clear()
-        if forgotten:
-            self._listener.send(pack(self._words[1], *forgotten))
-        for first in range(0, len(new), _BATCH):
-            batch = new[first : first + _BATCH]
-            # Before the jobs themselves: where nobody is known to wait, nothing is said of them.
-            awaited = {job.keys.awaited for job in batch} - self._awaited
-            self._awaited |= awaited
-            channels = [*awaited, *(job.channel for job in batch)]
-            self._unconfirmed += len(channels)
-            self._listener.send(pack(self._words[0], *channels))
+            opening, self._new = list(self._new), set()
+            for channel, line in list(self._lines.items()):
+                if not line.jobs and now - line.idle_since > _LINGER_S:
+                    del self._lines[channel]
+                    closing.append(channel)
+                elif line.is_open:
+                    self._look_soon(line)
+            self._has_idle_lines = any(not line.jobs for line in self._lines.values())
+        if closing:
+            self._leaving.update(closing)
+            self._listener.send(pack(self._words[1], *closing))
+        for first in range(0, len(opening), _BATCH):
+            self._listener.send(pack(self._words[0], *opening[first : first + _BATCH]))
 
     def _take(self, message: list[bytes] | bytes | ReplyError) -> None:
         if isinstance(message, ReplyError):
@@ -318,36 +392,57 @@ class _Watch:
         if not isinstance(message, list):
             return  # a PONG, as it comes before the first channel is open
         word, channel = message[0], message[1].decode(errors="replace")
-        job = self._jobs.get(channel)
         if word in (b"subscribe", b"ssubscribe"):
-            self._unconfirmed -= 1
             self._patience = Patience(None)
-            if job is not None:
-                is_fresh = age_of(job.number) < _FRESH_S and not job.was_absent
-                self._look_soon(job, _PUT_OFF_S if is_fresh else 0.0)
-        elif word in (b"message", b"smessage") and job is not None:
-            notice = open_notice(message[2])
-            if notice.state == "-":
-                self._resolve(job, _REMOVED)
-            elif notice.outcome is None:
-                self._look_soon(job, 0.0)
-            else:
-                state = STATES_BY_CODE[notice.state]
-                self._resolve(job, Ending(state, notice.reason, notice.outcome))
+            with self._lock:
+                line = self._lines.get(channel)
+                if line is not None:
+                    line.opened()
+                    self._look_soon(line)
+        elif word in (b"message", b"smessage"):
+            self._ended(channel, open_notice(message[2]))
+        elif word in (b"unsubscribe", b"sunsubscribe"):
+            if self._leaving[channel] == 0:
+                raise ConnectionLost("the channel has moved to another node")
+            self._leaving[channel] -= 1
 
-    def _look_soon(self, job: _Job, put_off_s: float) -> None:
-        look_at = time.monotonic() + put_off_s
+    def _ended(self, channel: str, notice: Notice) -> None:
+        with self._lock:
+            line = self._lines.get(channel)
+            job = line.jobs.get(notice.number) if line is not None else None
+            if line is not None and job is None:
+                line.heard(notice.number)
+        if job is None:
+            return
+        state = STATES_BY_CODE.get(notice.state, "")
+        if notice.state == "-":
+            self._resolve(job, _REMOVED)
+        elif state == "done" and notice.outcome is not None:
+            self._resolve(job, Ending(state, notice.reason, notice.outcome))
+        else:
+            # Too large to be told; or it did not go well, and may have been sent back to its queue
+            # before whoever waits for it began to.
+            self._look_at = 0.0
+            self._seen.append(job)
+
+    def _look_soon(self, line: _Line) -> None:
+        if not line.unseen:
+            return
+        jobs, line.unseen = list(line.unseen.values()), {}
+        for job in jobs:
+            job.is_seen = True
+        are_fresh = all(age_of(job.number) < _FRESH_S and not job.was_absent for job in jobs)
+        look_at = time.monotonic() + (_PUT_OFF_S if are_fresh else 0.0)
         self._look_at = min(look_at, self._look_at) if self._seen else look_at
-        self._seen.append(job)
+        self._seen.extend(jobs)
 
     def _look(self) -> None:
         """See whether jobs have ended already."""
         by_queue: dict[QueueKeys, list[_Job]] = {}
         for _ in range(min(_BATCH, len(self._seen))):
             job = self._seen.popleft()
-            if self._jobs.get(job.channel) is not job:
-                continue  # how it ended has come meanwhile
-            by_queue.setdefault(job.keys, []).append(job)
+            if job.futures:  # else how it ended has come meanwhile
+                by_queue.setdefault(job.keys, []).append(job)
         for keys, jobs in by_queue.items():
             found = self._store.run(read_jobs(keys, [job.number for job in jobs], with_data=False))
             for job, info in zip(jobs, found, strict=True):
@@ -358,26 +453,35 @@ class _Watch:
                     # It may have ended just now and not be kept: then how it ended is on its way,
                     # and comes before the answer to this.
                     job.was_absent = True
+                    channel = keys.ending_channel(job.number)
                     with self._lock:
-                        self._new.append(job)
-                    self._subscribe()
+                        if line := self._lines.get(channel):
+                            line.unseen[job.number] = job
+                            self._new.add(channel)
+                    self._see_to_lines()
 
     def _resolve(self, job: _Job, ending: Ending) -> None:
         with self._lock:
-            self._jobs.pop(job.channel, None)
+            line = self._lines.get(job.keys.ending_channel(job.number))
+            if line is not None and line.jobs.get(job.number) is job:
+                self._drop(line, job.number)
             futures, job.futures = job.futures, []
         for future in futures:
             if future.set_running_or_notify_cancel():
                 future.set_result(ending)
-        # Last, as the connection may be lost by now.
-        if self._listener is not None:
-            self._listener.send(pack(self._words[1], job.channel))
+
+    def _drop(self, line: _Line, number: int) -> None:
+        line.unseen.pop(number, None)
+        del line.jobs[number]
+        if not line.jobs:
+            line.idle_since = time.monotonic()
+            self._has_idle_lines = True
 
     def _fail(self, error: BaseException) -> None:
         with self._lock:
             self._is_closed = True
-            jobs = list(self._jobs.values())
-            self._jobs.clear()
+            jobs = [job for line in self._lines.values() for job in line.jobs.values()]
+            self._lines.clear()
         for job in jobs:
             for future in job.futures:
                 if future.set_running_or_notify_cancel():

@@ -14,6 +14,11 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: nothing that look
 _PAIRS = [first + second for first in _ALPHABET for second in _ALPHABET]
 _VALUES = {character: value for value, character in enumerate(_ALPHABET)}
 _LIMIT = 2**63
+SENDER_DIGITS = 3
+"""So many digits at the end of the number are the same in all ids that one process makes: how its
+jobs end is told on one channel, and others hear little of it.
+"""
+SENDERS: int = 10**SENDER_DIGITS
 
 
 def id_text(number: int) -> str:

@@ -375,8 +375,10 @@ def open_event(queue: str, message: bytes) -> JobEvent:
 
 
 class Notice(NamedTuple):
-    """What is said on the channel of one job when it ends."""
+    """What is said when a job ends."""
 
+    number: int
+    """the id of the job"""
     state: str
     """code of the state; '-': the job was removed"""
     reason: str
@@ -385,8 +387,10 @@ class Notice(NamedTuple):
 
 
 def open_notice(message: bytes) -> Notice:
-    reason, at = _text(message, 2)
-    return Notice(chr(message[0]), reason, message[at:] if message[1:2] == b"y" else None)
+    number, at = _text(message, 0)
+    reason, outcome_at = _text(message, at + 2)
+    outcome = message[outcome_at:] if message[at + 1 : at + 2] == b"y" else None
+    return Notice(int(number), chr(message[at]), reason, outcome)
 
 
 def _text(message: bytes, at: int) -> tuple[str, int]:

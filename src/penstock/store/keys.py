@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 from urllib.parse import unquote
 
+from penstock.codec.ids import SENDER_DIGITS
 from penstock.model.events import EVENT_KINDS, EventKind
 from penstock.model.names import check_name, key_part
 
@@ -204,8 +205,6 @@ class QueueKeys:
         self.work, self.done, self.cancel, self.delete = (self.channel(k) for k in EVENT_KINDS)
         self.events = f"{tag}:events"
         """channel: what happens to jobs"""
-        self.awaited = f"{tag}:awaited"
-        """channel: silent; whoever waits for jobs to end listens, so that scripts know of it"""
         self.cancel_job = f"{tag}:cancel_job"
         """channel: worker and process of a running job that is to end"""
 
@@ -225,9 +224,9 @@ class QueueKeys:
         """list: what was written down about one job"""
         return f"{self.tag}:{kind}:{id_number}"
 
-    def job_channel(self, id_number: int) -> str:
-        """channel: how one job has ended"""
-        return f"{self.tag}:job:{id_number}"
+    def ending_channel(self, id_number: int) -> str:
+        """channel: how jobs have ended, of all that have the same sender as this one"""
+        return f"{self.tag}:job:{str(id_number)[-SENDER_DIGITS:]}"
 
     def channel(self, kind: EventKind) -> str:
         """channel: events of one kind"""

@@ -5,6 +5,8 @@
 -- the pages that are not empty. So any page is found at once, however many jobs there are. What runs is not listed
 -- that way: the workers' own keys have it.
 jobs.PAGE = 512
+-- So many digits at the end of an id are those of whoever sent the job.
+jobs.SENDER_DIGITS = 3
 
 function jobs.new_changes()
   return {moved = {}, words = {SADD = {}, SREM = {}}, facts = {}, dropped_facts = {}, dropped_jobs = {}, finished = {},
@@ -152,7 +154,7 @@ function jobs.list_new(keys, changes, state, head, ids, number, now)
     end
     at = last + 1
   end
-  if #head.words == 0 and not (keys.listeners or jobs.ask_listeners(keys)).to_events then return end
+  if #head.words == 0 and not (keys.listeners or jobs.ask_listeners(keys, ids[1])).to_events then return end
   local facts = jobs.new_facts(now, number, head, 0) -- of no job in particular
   facts.state = state
   for index = 1, #ids do
@@ -177,16 +179,19 @@ function jobs.move_job(changes, id, facts, state, now)
   return jobs.list_job(moved, state, number, id, 'SADD', 1)
 end
 
--- Who listens is asked once. Whoever listens to the queue hears of every event; whoever waits for jobs to end listens to
--- `awaited` of their queue, and to a channel of each job. Both are rare, so the words are only put together for one.
-function jobs.ask_listeners(keys)
-  local to_events, to_endings = have_subscribers(keys.events, keys.awaited)
-  keys.listeners = {to_events = to_events, to_endings = to_endings}
+-- Who listens is asked once. Whoever listens to the queue hears of every event; whoever waits for jobs to end listens to the
+-- channels on which these are told, one for all jobs of a sender. Both are rare, so the words are only put together for one.
+function jobs.ending_channel(keys, id) return keys['job:'] .. string.sub(id, -jobs.SENDER_DIGITS) end
+
+function jobs.ask_listeners(keys, id)
+  local channel = jobs.ending_channel(keys, id)
+  local to_events, to_endings = have_subscribers(keys.events, channel)
+  keys.listeners = {to_events = to_events, [channel] = to_endings}
   return keys.listeners
 end
 
 function jobs.tell(keys, changes, kind, id, facts, detail)
-  if not (keys.listeners or jobs.ask_listeners(keys)).to_events then return end
+  if not (keys.listeners or jobs.ask_listeners(keys, id)).to_events then return end
   local events = changes.events
   local attempt, head, worker = facts.failures + facts.crashes, facts.head, facts.worker
   events[#events + 1] = {struct.pack('>Bc0Bc0', #kind, kind, #id, id),
@@ -195,9 +200,11 @@ end
 
 -- Says to whoever waits for a job that it has ended, and with `outcome` how, or that it has to be looked up.
 function jobs.notify(keys, changes, id, state, reason, outcome)
-  if not (keys.listeners or jobs.ask_listeners(keys)).to_endings then return end
-  local notices = changes.notices
-  notices[#notices + 1] = {id, state .. (outcome and 'y' or 'n') .. string.char(#reason) .. reason .. (outcome or '')}
+  local listeners, channel = keys.listeners or jobs.ask_listeners(keys, id), jobs.ending_channel(keys, id)
+  if listeners[channel] == nil then listeners[channel] = has_subscribers(channel) end
+  if not listeners[channel] then return end
+  local notices, text = changes.notices, struct.pack('>Bc0c1c1Bc0', #id, id, state, outcome and 'y' or 'n', #reason, reason)
+  notices[#notices + 1] = {channel, text .. (outcome or '')}
 end
 
 function jobs.publish_events(keys, changes, now)
@@ -205,10 +212,9 @@ function jobs.publish_events(keys, changes, now)
     local event = changes.events[index]
     publish(keys.events, event[1] .. struct.pack('>I6', now) .. event[2])
   end
-  local channel = keys['job:']
   for index = 1, #changes.notices do
     local notice = changes.notices[index]
-    publish(channel .. notice[1], notice[2])
+    publish(notice[1], notice[2])
   end
 end
 
