@@ -97,6 +97,7 @@ def test_no_job_that_is_handed_over_is_lost_or_done_twice(
             faults.heal()
             world.wait_for_progress()
         world.drain_jobs()
+        until(lambda: not killed.pending, 20)
     world.fleet.stop()
 
     counters = world.queue.inspect().counters
