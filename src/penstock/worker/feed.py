@@ -373,9 +373,11 @@ class Feed:
         if contexts and self._was_empty:
             self._crew.work_found(self)
         self.started += len(contexts)
-        self.executor.submit(contexts)
-        if self.executor.waiting or self._outcomes:
+        executor = self.executor
+        # Before the threads have them, as all that is done afterwards keeps these from beginning.
+        if self._outcomes or executor.load + len(contexts) > executor.slots:
             self._crew.tasks_wait()
+        executor.submit(contexts)
 
     def _contexts(self, claim: Claim) -> list[Context]:
         return [
