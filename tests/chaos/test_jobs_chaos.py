@@ -109,7 +109,7 @@ def test_no_job_that_is_handed_over_is_lost_or_done_twice(
         f"{store.cuts} connections cut, Redis killed {store.kills} times"
     )
     assert faults.kills and faults.freezes and store.cuts and store.kills
-    assert at_once > len(jobs) / 2
+    assert at_once > len(jobs) / 10
     assert waiter.results == {id: open_result(jobs[id].outcome) for id in waiter.results}
     world.assert_nothing_is_left_behind()
 

@@ -5,6 +5,7 @@ then. Nothing is lost if the worker does not hear of it.
 from __future__ import annotations
 
 import json
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -264,6 +265,24 @@ def test_a_worker_is_not_handed_what_it_cannot_run(
     assert counts(mail) == {"ready": 1}
 
 
+def test_a_worker_that_has_all_it_can_hold_is_handed_nothing(
+    ps: penstock.Penstock, mail: penstock.Jobs, listen: Callable[[str], Ear]
+) -> None:
+    taker = Taker(ps, listen, "taker")
+    taker.claim(2, offer=2)
+    mail.pause()
+    mail.add_many("email", [0, 1])
+    ps.store.call(taker.keys.idle, "SADD", taker.keys.idle, taker.id)  # nobody has woken it
+    mail._client.queue("mail").resume()
+    ps.store.call(taker.keys.idle, "SADD", taker.keys.idle, taker.id)
+
+    assert len(taker.claim(2, offer=2).jobs) == 2
+    mail.add("email", 2)
+
+    assert taker.hear() == []
+    assert counts(mail) == {"running": 2, "ready": 1}
+
+
 def test_a_worker_that_does_not_listen_is_handed_nothing(
     ps: penstock.Penstock, mail: penstock.Jobs
 ) -> None:
@@ -387,6 +406,37 @@ def test_a_worker_runs_what_it_is_handed(
     assert [job.result(timeout=20) for job in sent] == list(range(20))
     assert any(ear.hear_the_rest())
     check_jobs(ps.store, mail._keys)
+
+
+began = threading.Event()
+may_end = threading.Event()
+
+
+@penstock.job(queue="mail", type="long")
+def long() -> None:
+    began.set()
+    may_end.wait(20)
+
+
+def test_a_worker_takes_nothing_unasked_while_something_runs(
+    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., WorkerThread]
+) -> None:
+    """A job can keep its worker from moving, and what it was handed would wait with it."""
+    began.clear()
+    may_end.clear()
+    worker = serve(echo, long, concurrency=4)
+    keys = mail._keys
+    offers = keys.of_jobs("offers")
+    wait_for(lambda: ps.store.call(offers, "HGET", offers, worker.id) == b"1")
+
+    mail.add("long")
+    assert began.wait(20)
+
+    wait_for(lambda: ps.store.call(keys.idle, "SISMEMBER", keys.idle, worker.id))
+    assert ps.store.call(offers, "HGET", offers, worker.id) is None
+    assert mail.add("email", {"number": 4}).result(timeout=20) == 4
+    may_end.set()
+    wait_for(lambda: ps.store.call(offers, "HGET", offers, worker.id) == b"1")
 
 
 def test_a_worker_looks_for_what_it_has_missed(

@@ -15,7 +15,7 @@ import pytest
 
 import penstock
 from penstock.client.job_ids import new_ids
-from penstock.client.results import _Line
+from penstock.client.results import _Line, _Watch
 from penstock.codec.ids import SENDERS, id_text
 from penstock.errors import (
     InvalidArgument,
@@ -586,6 +586,40 @@ def test_a_job_whose_id_is_from_a_clock_that_is_ahead_is_not_waited_for_in_vain(
         assert result.result(20) == "ended before"
 
 
+def test_a_result_can_be_asked_for_again(
+    ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    watches_after_waiting(ps, mail, hand)
+    job = mail.add("email")
+    with ThreadPoolExecutor(1) as thread:
+        result = thread.submit(job.result, 20)
+        hand.finish(hand.take_one(), "once more")
+        assert result.result(20) == "once more"
+
+    assert job.result(5) == "once more"
+
+
+def test_a_result_that_is_not_kept_is_heard_although_the_job_is_gone_by_now(
+    mail: penstock.Jobs, hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look, is_looking, has_ended = _Watch._look, threading.Event(), threading.Event()
+
+    def look_late(watch: _Watch) -> None:
+        is_looking.set()
+        has_ended.wait(20)
+        look(watch)
+
+    monkeypatch.setattr(_Watch, "_look", look_late)
+    job = mail.add("email", keep=False)
+    with ThreadPoolExecutor(1) as thread:
+        result = thread.submit(job.result, 20)
+        assert is_looking.wait(20)
+        hand.finish(hand.take_one(), "the result")
+        has_ended.set()
+
+        assert result.result(20) == "the result"
+
+
 def test_a_channel_that_nobody_needs_is_closed(
     ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
 ) -> None:
@@ -600,7 +634,8 @@ def test_a_channel_that_nobody_needs_is_closed(
 
 def test_what_ends_while_nobody_waits_is_not_kept_for_ever() -> None:
     line = _Line("channel")
-    line.opened()
+    line.opens_with = 1
+    line.confirmed(1)
     numbers = new_ids(10_001)
 
     for number in numbers:

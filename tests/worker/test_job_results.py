@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import penstock
 from penstock.client import results
-from penstock.errors import StoreUnavailable
+from penstock.errors import ResultTimeout, StoreUnavailable
 from tests.servers import wait_for
 from tests.worker.job_kinds import in_thread
 
@@ -82,3 +85,27 @@ def test_whoever_waits_is_told_when_the_client_is_closed(
     [error] = errors
     assert isinstance(error, StoreUnavailable)
     assert "the client was closed while somebody waited" in str(error)
+
+
+def test_a_connection_that_has_gone_silent_is_given_up_also_while_others_begin_to_wait(
+    own_server: RedisServer, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "_SILENCE_S", 0.3)
+    with penstock.connect(own_server.url, namespace=namespace) as ps:
+        with suppress(ResultTimeout):
+            ps.jobs("mail").add("never").result(0.2)
+        [watch] = ps.results._mine().by_place.values()
+        # Made while the channel is open, so that nothing is asked about it.
+        job = ps.jobs("mail").add("never")
+        listener = watch._listener
+        os.kill(own_server.pid, signal.SIGSTOP)
+        try:
+
+            def is_given_up() -> bool:
+                with suppress(ResultTimeout):
+                    job.result(0.05)
+                return watch._listener is not listener
+
+            wait_for(is_given_up)
+        finally:
+            os.kill(own_server.pid, signal.SIGCONT)

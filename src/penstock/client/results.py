@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.client")
 
 _SILENCE_S = 15.0
+_ROUND_S = 15.0
 _BATCH = 200
 _FRESH_S = 0.1
 _PUT_OFF_S = 0.003
@@ -162,10 +163,14 @@ class _Line:
         self.jobs: dict[int, _Job] = {}
         self.unseen: dict[int, _Job] = {}
         """those that are to be looked at"""
+        self.absent: dict[int, tuple[int, _Job]] = {}
+        """those that were not found, and after which confirmation to look again"""
+        self.opens_with = 0
+        """with which confirmation it is open"""
         self.idle_since = 0.0
         """since when nobody waits, if nobody does"""
         self._heard: dict[int, None] = {}
-        """jobs that have ended while nobody waited for them"""
+        """jobs of which it was heard that they have ended"""
         self._certain_from = 0
         """ids from here on are those of jobs of which everything was heard; 0: of none"""
 
@@ -173,17 +178,26 @@ class _Line:
     def is_open(self) -> bool:
         return self._certain_from > 0
 
-    def opened(self) -> None:
-        """It is open now, or was so all the time."""
-        self._certain_from = self._certain_from or new_ids()[0]
+    def confirmed(self, times: int) -> None:
+        """So often was it confirmed that the channel is open."""
+        if not self.is_open and 0 < self.opens_with <= times:
+            self._certain_from = new_ids()[0]
+        for number, (after, job) in list(self.absent.items()):
+            if after <= times:
+                del self.absent[number]
+                self.unseen[number] = job
 
     def closed(self) -> None:
         """What has been said meanwhile is missed."""
-        self._certain_from = 0
+        self._certain_from = self.opens_with = 0
         self._heard.clear()
+        self.absent.clear()
         self.unseen = dict(self.jobs)
 
     def heard(self, number: int) -> None:
+        """A job has ended."""
+        if not self.is_open:
+            return
         self._heard[number] = None
         if len(self._heard) > _HEARD:
             oldest = next(iter(self._heard))
@@ -192,7 +206,8 @@ class _Line:
 
     def must_look(self, number: int) -> bool:
         """Whether a job may have ended without anybody knowing here."""
-        return number in self._heard or not 0 < self._certain_from <= number
+        is_known = number not in self._heard and 0 < self._certain_from <= number
+        return not is_known and number not in self.absent
 
 
 class _Watch:
@@ -206,6 +221,9 @@ class _Watch:
         self._lines: dict[str, _Line] = {}
         self._new: set[str] = set()
         """channels that are to be opened"""
+        self._asked: Counter[str] = Counter()
+        self._confirmed: Counter[str] = Counter()
+        """how often each channel was to be opened, and how often it was said to be"""
         self._leaving: Counter[str] = Counter()
         """channels that are about to be closed"""
         self._seen: deque[_Job] = deque()
@@ -299,48 +317,50 @@ class _Watch:
     def _listen(self) -> None:
         assert self._listener is not None
         self._see_to_lines()
-        is_pinged = False
+        heard_at, is_pinged = time.monotonic(), False
         while not self._is_closed:
-            if time.monotonic() >= self._round_at:
+            now = time.monotonic()
+            if now >= self._round_at:
                 self._go_round()
-            must_look = bool(self._seen)
-            wait_s = self._look_at - time.monotonic() if must_look else _SILENCE_S
-            if wait_s <= 0:
-                self._look()
-                continue
-            if not must_look and self._has_idle_lines:
-                wait_s = _LINGER_S
+            if now - heard_at >= _SILENCE_S:
+                if is_pinged:
+                    raise ConnectionLost("the server is silent")
+                heard_at, is_pinged = now, True
+                self._listener.send(pack("PING"))
+            wait_s = heard_at + _SILENCE_S - now
+            if self._seen:
+                wait_s = min(wait_s, self._look_at - now)
+                if wait_s <= 0:
+                    self._look()
+                    continue
+            elif self._has_idle_lines:
+                wait_s = min(wait_s, _LINGER_S)
             message = self._listener.receive_unless(self._called, wait_s)
             if message is not None:
-                is_pinged = False
+                heard_at, is_pinged = time.monotonic(), False
                 self._take(message)
-            elif self._drain() or must_look or self._has_idle_lines:
+            elif self._drain() or self._has_idle_lines:
                 self._see_to_lines()
-            elif is_pinged:
-                raise ConnectionLost("the server is silent")
-            else:
-                is_pinged = True
-                self._listener.send(pack("PING"))
 
     def _go_round(self) -> None:
         """Look at what was not looked at before. An id may be from a clock that is ahead, so that
         its job only seems to be newer than the channel.
         """
-        self._round_at = time.monotonic() + _SILENCE_S
+        self._round_at = time.monotonic() + _ROUND_S
         with self._lock:
             for line in self._lines.values():
                 line.unseen.update(
                     (job.number, job) for job in line.jobs.values() if not job.is_seen
                 )
-                if line.is_open:
-                    self._look_soon(line)
+                self._look_soon(line)
 
     def _connect(self) -> None:
         listener = Listener(self._store.router.channel_for(self._key))
         listener.open()
         self._listener = listener
         self._seen.clear()
-        self._leaving.clear()
+        for counter in (self._asked, self._confirmed, self._leaving):
+            counter.clear()
         with self._lock:
             self._lines = {name: line for name, line in self._lines.items() if line.jobs}
             self._new = set(self._lines)
@@ -371,11 +391,15 @@ class _Watch:
         now = time.monotonic()
         with self._lock:
             opening, self._new = list(self._new), set()
+            for channel in opening:
+                self._asked[channel] += 1
+                if (opened := self._lines.get(channel)) and not opened.opens_with:
+                    opened.opens_with = self._asked[channel]
             for channel, line in list(self._lines.items()):
                 if not line.jobs and now - line.idle_since > _LINGER_S:
                     del self._lines[channel]
                     closing.append(channel)
-                elif line.is_open:
+                else:
                     self._look_soon(line)
             self._has_idle_lines = any(not line.jobs for line in self._lines.values())
         if closing:
@@ -394,17 +418,18 @@ class _Watch:
         word, channel = message[0], message[1].decode(errors="replace")
         if word in (b"subscribe", b"ssubscribe"):
             self._patience = Patience(None)
+            self._confirmed[channel] += 1
             with self._lock:
                 line = self._lines.get(channel)
                 if line is not None:
-                    line.opened()
+                    line.confirmed(self._confirmed[channel])
                     self._look_soon(line)
         elif word in (b"message", b"smessage"):
             self._ended(channel, open_notice(message[2]))
         elif word in (b"unsubscribe", b"sunsubscribe"):
-            if self._leaving[channel] == 0:
+            if channel not in self._leaving:
                 raise ConnectionLost("the channel has moved to another node")
-            self._leaving[channel] -= 1
+            self._leaving -= Counter([channel])
 
     def _ended(self, channel: str, notice: Notice) -> None:
         with self._lock:
@@ -426,7 +451,7 @@ class _Watch:
             self._seen.append(job)
 
     def _look_soon(self, line: _Line) -> None:
-        if not line.unseen:
+        if not line.unseen or not line.is_open:
             return
         jobs, line.unseen = list(line.unseen.values()), {}
         for job in jobs:
@@ -456,7 +481,7 @@ class _Watch:
                     channel = keys.ending_channel(job.number)
                     with self._lock:
                         if line := self._lines.get(channel):
-                            line.unseen[job.number] = job
+                            line.absent[job.number] = (self._asked[channel] + 1, job)
                             self._new.add(channel)
                     self._see_to_lines()
 
@@ -465,6 +490,7 @@ class _Watch:
             line = self._lines.get(job.keys.ending_channel(job.number))
             if line is not None and line.jobs.get(job.number) is job:
                 self._drop(line, job.number)
+                line.heard(job.number)
             futures, job.futures = job.futures, []
         for future in futures:
             if future.set_running_or_notify_cancel():
@@ -472,6 +498,7 @@ class _Watch:
 
     def _drop(self, line: _Line, number: int) -> None:
         line.unseen.pop(number, None)
+        line.absent.pop(number, None)
         del line.jobs[number]
         if not line.jobs:
             line.idle_since = time.monotonic()

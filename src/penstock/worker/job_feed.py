@@ -33,6 +33,7 @@ log = logging.getLogger("penstock.worker")
 
 _NOTE_EVERY_S = 0.05
 _FIRE_AGAIN_S = 1.0
+_NUDGE_S = 0.002
 _AT_ONCE = 100
 
 
@@ -167,7 +168,10 @@ class JobFeed(Feed):
             return True
         self._offer -= 1
         if self._offer <= 0:
+            # The store does not count on this worker any more. There may be room for more here; but
+            # what it was handed may be done, and be reported, before it is worth a request.
             self._is_waiting = False
+            self._loop.call_later(_NUDGE_S, self.nudge)
         self._start([context])
         return True
 
@@ -210,10 +214,10 @@ class JobFeed(Feed):
         return outcomes
 
     async def _claim(self, finished: list[Context], limit: int) -> JobClaim:  # type: ignore[override]
-        self._offer = 0
-        if self._takes_unasked:
-            free = self.executor.slots - self.executor.load - self._coming
-            self._offer = max(0, min(limit, free))
+        # One, and none while something runs: a job can keep the loop, or all threads, from moving,
+        # and what is handed over then would wait although others have time.
+        is_idle = self.executor.load == 0 and self._coming == 0
+        self._offer = 1 if self._takes_unasked and is_idle and limit > 0 else 0
         if not finished:
             return await self._store.run_once(
                 lambda o: jobs.start_jobs(

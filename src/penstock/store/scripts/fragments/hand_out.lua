@@ -179,6 +179,7 @@ function jobs.hand_out(keys, changes, claim, now)
     wait_ms = jobs.wait_for_more(keys, claim, #taken, now, limit and jobs.next_token_at(limit, now))
     if #taken == 0 then return {'empty', wait_ms, schedules} end
   else
+    redis.call('SREM', keys.idle, claim.worker) -- it may have looked without being woken, and has no room now
     -- Wake-ups are passed on, so that one lost on its way to a dead worker delays nothing for long; and so is the alarm
     -- of a worker that has no time to get up.
     local had_alarm = keys.is_used.alarms and redis.call('ZREM', keys.alarms, claim.worker) == 1
