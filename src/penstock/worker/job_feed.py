@@ -216,7 +216,7 @@ class JobFeed(Feed):
     async def _claim(self, finished: list[Context], limit: int) -> JobClaim:  # type: ignore[override]
         # One, and none while something runs: a job can keep the loop, or all threads, from moving,
         # and what is handed over then would wait although others have time.
-        is_idle = self.executor.load == 0 and self._coming == 0
+        is_idle = self.load == 0 and self._coming == 0
         self._offer = 1 if self._takes_unasked and is_idle and limit > 0 else 0
         if not finished:
             return await self._store.run_once(

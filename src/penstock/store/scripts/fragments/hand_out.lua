@@ -87,10 +87,11 @@ function jobs.wake_for_strays(keys, worker, types)
   if next(types) then jobs.wake_for_types(keys, types) end
 end
 
--- Whoever waits is woken when there is work, and takes up to so many jobs unasked, less those that it has just got.
+-- Whoever waits is woken when there is work, and takes up to so many jobs unasked, less those that it has just got; none if
+-- it holds something already, of which it may not know when it asks.
 function jobs.join_idle(keys, claim, taken)
   redis.call('SADD', keys.idle, claim.worker)
-  if claim.offer > taken then
+  if claim.offer > taken and claim.held == 0 then
     redis.call('HSET', keys.offers, claim.worker, whole(claim.offer - taken))
   else
     redis.call('HDEL', keys.offers, claim.worker)
