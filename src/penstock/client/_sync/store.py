@@ -177,7 +177,7 @@ class Store:
     def _persist(self, key: str, tries: list[bytes], retry_for_s: float | None) -> Any:
         """Send the given forms of one request in turn until one is answered."""
         patience = Patience(retry_for_s)
-        turn = 0
+        turn = failed = 0
         while True:
             reason: Exception
             try:
@@ -188,11 +188,14 @@ class Store:
                 if not is_unknown and not is_passing(reply):
                     raise store_error(reply, self.address)
                 reason = reply
+                # Only after an answer: the form that teaches a script must not be the one that
+                # always meets a connection which was cut while it was not in use.
+                turn += 1
             except ConnectionLost as error:
                 reason = error
             self.router.forget()
-            turn += 1
-            if turn == _TELL_AFTER:
+            failed += 1
+            if failed == _TELL_AFTER:
                 log.warning("no answer, trying again store=%s error=%s", self.address, reason)
             wait_s = patience.next_wait_s()
             if wait_s is None:
