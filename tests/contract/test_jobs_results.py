@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import penstock
+from penstock.client.ending_channel import EndingChannel
 from penstock.client.job_ids import new_ids
-from penstock.client.results import _Line, _Watch
+from penstock.client.results import _Watch
 from penstock.codec.ids import SENDERS, id_text
 from penstock.errors import (
     InvalidArgument,
@@ -45,9 +46,11 @@ def waiter(any_store: RedisServer | RedisCluster, namespace: str) -> Iterator[pe
 def is_waiting(client: penstock.Penstock, jobs: int = 1) -> bool:
     """Whether the client listens to the channels of so many jobs, and has looked at each."""
     watches = list(client.results._mine().by_place.values())
-    lines = [line for watch in watches for line in watch._lines.values()]
-    return sum(len(line.jobs) for line in lines) == jobs and not any(
-        watch._new or watch._seen or any(line.unseen or not line.is_open for line in lines)
+    channels = [channel for watch in watches for channel in watch._channels.values()]
+    return sum(len(channel.jobs) for channel in channels) == jobs and not any(
+        watch._new
+        or watch._seen
+        or any(channel.unseen or not channel.is_open for channel in channels)
         for watch in watches
     )
 
@@ -284,8 +287,8 @@ def test_waiting_again_and_again_keeps_nothing_of_the_times_before(mail: penstoc
             job.result(0.001)
 
     [watch] = mail._client.results._mine().by_place.values()
-    assert not any(line.jobs or line.unseen for line in watch._lines.values())
-    wait_for(lambda: not watch._lines)
+    assert not any(channel.jobs or channel.unseen for channel in watch._channels.values())
+    wait_for(lambda: not watch._channels)
 
 
 def test_wait_returns_when_all_have_ended_in_whatever_way(
@@ -506,9 +509,9 @@ def _subscribers(store: RedisServer | RedisCluster) -> int:
     return sum(len(client.client_list(_type="pubsub")) for client in _clients(store))
 
 
-def lines_of(client: penstock.Penstock) -> list[_Line]:
+def channels_of(client: penstock.Penstock) -> list[EndingChannel]:
     watches = list(client.results._mine().by_place.values())
-    return [line for watch in watches for line in watch._lines.values()]
+    return [channel for watch in watches for channel in watch._channels.values()]
 
 
 def test_whoever_has_waited_hears_of_later_jobs_without_asking(
@@ -517,29 +520,29 @@ def test_whoever_has_waited_hears_of_later_jobs_without_asking(
     first = mail.add("email")
     hand.finish(hand.take_one(), 1)
     assert first.result(20) == 1
-    [line] = lines_of(ps)
-    assert line.is_open
+    [channel] = channels_of(ps)
+    assert channel.is_open
     job = mail.add("email")
     with ThreadPoolExecutor(1) as thread:
         result = thread.submit(job.result, 20)
-        wait_for(lambda: line.jobs)
-        [waited_for] = line.jobs.values()
+        wait_for(lambda: channel.jobs)
+        [waited_for] = channel.jobs.values()
 
         hand.finish(hand.take_one(), 2)
 
         assert result.result(20) == 2
     assert not waited_for.is_seen
-    assert lines_of(ps) == [line]
+    assert channels_of(ps) == [channel]
 
 
 def test_an_end_that_comes_before_anybody_waits_is_looked_up(
     ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
 ) -> None:
     watches_after_waiting(ps, mail, hand)
-    [line] = lines_of(ps)
+    [channel] = channels_of(ps)
     job = mail.add("email")
     hand.finish(hand.take_one(), "early")
-    wait_for(lambda: line.must_look(job._number))
+    wait_for(lambda: channel.must_look(job._number))
 
     assert job.result(20) == "early"
 
@@ -548,7 +551,7 @@ def test_a_job_that_was_sent_back_is_not_dead_for_whoever_waits_now(
     ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
 ) -> None:
     [watch] = watches_after_waiting(ps, mail, hand)
-    [line] = lines_of(ps)
+    [channel] = channels_of(ps)
     job = mail.add("email")
     with watch._lock:  # so that the news of its death is not read before it is sent back
         hand.fail(hand.take_one())
@@ -557,7 +560,7 @@ def test_a_job_that_was_sent_back_is_not_dead_for_whoever_waits_now(
             result = thread.submit(job.result, 20)
             taken = hand.take_one()
             watch._lock.release()
-            wait_for(lambda: line.jobs)
+            wait_for(lambda: channel.jobs)
             hand.finish(taken, "at last")
 
             assert result.result(20) == "at last"
@@ -568,17 +571,17 @@ def test_a_job_whose_id_is_from_a_clock_that_is_ahead_is_not_waited_for_in_vain(
     ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
 ) -> None:
     [watch] = watches_after_waiting(ps, mail, hand)
-    [line] = lines_of(ps)
+    [channel] = channels_of(ps)
     ahead = id_text(new_ids()[0] + 1_000_000 * SENDERS)
-    watch_lines, watch._lines = watch._lines, {}  # it hears nothing of how this one ends
+    watch_channels, watch._channels = watch._channels, {}  # it hears nothing of how this one ends
     job = mail.add("email", id=ahead)
     hand.finish(hand.take_one(), "ended before")
-    ps.store.call(line.channel, "PING")
-    watch._lines = watch_lines
-    assert not line.must_look(job._number)
+    ps.store.call(mail._keys.meta, "PING")
+    watch._channels = watch_channels
+    assert not channel.must_look(job._number)
     with ThreadPoolExecutor(1) as thread:
         result = thread.submit(job.result, 20)
-        wait_for(lambda: line.jobs)
+        wait_for(lambda: channel.jobs)
 
         watch._round_at = 0.0
         watch._call()
@@ -625,7 +628,7 @@ def test_a_channel_that_nobody_needs_is_closed(
 ) -> None:
     watches_after_waiting(ps, mail, hand)
 
-    wait_for(lambda: not lines_of(ps))
+    wait_for(lambda: not channels_of(ps))
 
     later = mail.add("email")
     hand.finish(hand.take_one(), "later")
@@ -633,17 +636,17 @@ def test_a_channel_that_nobody_needs_is_closed(
 
 
 def test_what_ends_while_nobody_waits_is_not_kept_for_ever() -> None:
-    line = _Line("channel")
-    line.opens_with = 1
-    line.confirmed(1)
+    channel = EndingChannel()
+    channel.opens_with = 1
+    channel.confirmed(1)
     numbers = new_ids(10_001)
 
     for number in numbers:
-        assert not line.must_look(number)
-        line.heard(number)
+        assert not channel.must_look(number)
+        channel.heard(number)
 
-    assert all(map(line.must_look, numbers))
-    assert not line.must_look(new_ids()[0])
+    assert all(map(channel.must_look, numbers))
+    assert not channel.must_look(new_ids()[0])
 
 
 def watches_after_waiting(ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand) -> list[Any]:

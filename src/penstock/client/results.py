@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.client._sync.store import Store
 from penstock.client._sync.transport import Listener, pause
-from penstock.client.job_ids import age_of, new_ids
+from penstock.client.ending_channel import AwaitedJob, EndingChannel
+from penstock.client.job_ids import age_of
 from penstock.client.retry import Patience
 from penstock.client.wire import ConnectionLost, ReplyError, is_passing, pack, store_error
 from penstock.codec.records import open_notice
@@ -46,7 +47,6 @@ _BATCH = 200
 _FRESH_S = 0.1
 _PUT_OFF_S = 0.003
 _LINGER_S = 2.0
-_HEARD = 10_000
 
 
 class Ending(NamedTuple):
@@ -139,77 +139,6 @@ class _Watches:
         self.by_place: dict[str, _Watch] = {}
 
 
-class _Job:
-    """One job, and everybody who waits for it."""
-
-    def __init__(self, keys: QueueKeys, number: int) -> None:
-        self.keys = keys
-        self.number = number
-        self.futures: list[Future[Ending]] = []
-        self.is_seen = False
-        """whether it was looked at, or is about to be"""
-        self.was_absent = False
-
-
-class _Line:
-    """A channel, and the jobs that somebody waits for whose end is told on it.
-
-    Whatever is told is heard from when the channel is open. So of a job that was made later it is
-    known whether it has ended, and it need not be looked at.
-    """
-
-    def __init__(self, channel: str) -> None:
-        self.channel = channel
-        self.jobs: dict[int, _Job] = {}
-        self.unseen: dict[int, _Job] = {}
-        """those that are to be looked at"""
-        self.absent: dict[int, tuple[int, _Job]] = {}
-        """those that were not found, and after which confirmation to look again"""
-        self.opens_with = 0
-        """with which confirmation it is open"""
-        self.idle_since = 0.0
-        """since when nobody waits, if nobody does"""
-        self._heard: dict[int, None] = {}
-        """jobs of which it was heard that they have ended"""
-        self._certain_from = 0
-        """ids from here on are those of jobs of which everything was heard; 0: of none"""
-
-    @property
-    def is_open(self) -> bool:
-        return self._certain_from > 0
-
-    def confirmed(self, times: int) -> None:
-        """So often was it confirmed that the channel is open."""
-        if not self.is_open and 0 < self.opens_with <= times:
-            self._certain_from = new_ids()[0]
-        for number, (after, job) in list(self.absent.items()):
-            if after <= times:
-                del self.absent[number]
-                self.unseen[number] = job
-
-    def closed(self) -> None:
-        """What has been said meanwhile is missed."""
-        self._certain_from = self.opens_with = 0
-        self._heard.clear()
-        self.absent.clear()
-        self.unseen = dict(self.jobs)
-
-    def heard(self, number: int) -> None:
-        """A job has ended."""
-        if not self.is_open:
-            return
-        self._heard[number] = None
-        if len(self._heard) > _HEARD:
-            oldest = next(iter(self._heard))
-            del self._heard[oldest]
-            self._certain_from = max(self._certain_from, oldest + 1)
-
-    def must_look(self, number: int) -> bool:
-        """Whether a job may have ended without anybody knowing here."""
-        is_known = number not in self._heard and 0 < self._certain_from <= number
-        return not is_known and number not in self.absent
-
-
 class _Watch:
     """One connection and the thread that reads it."""
 
@@ -218,15 +147,16 @@ class _Watch:
         self._key = keys.meta
         self._words = ("SSUBSCRIBE", "SUNSUBSCRIBE") if is_sharded else ("SUBSCRIBE", "UNSUBSCRIBE")
         self._lock = threading.Lock()
-        self._lines: dict[str, _Line] = {}
+        self._channels: dict[str, EndingChannel] = {}
         self._new: set[str] = set()
         """channels that are to be opened"""
+        self._has_idle_channels = False
         self._asked: Counter[str] = Counter()
         self._confirmed: Counter[str] = Counter()
         """how often each channel was to be opened, and how often it was said to be"""
         self._leaving: Counter[str] = Counter()
         """channels that are about to be closed"""
-        self._seen: deque[_Job] = deque()
+        self._seen: deque[AwaitedJob] = deque()
         """jobs that are looked at next"""
         self._look_at = 0.0
         self._round_at = 0.0
@@ -245,34 +175,34 @@ class _Watch:
 
     def add(self, keys: QueueKeys, number: int) -> Future[Ending]:
         future: Future[Ending] = Future()
-        channel = keys.ending_channel(number)
+        name = keys.ending_channel(number)
         with self._lock:
             if self._is_closed:
                 raise _closed()
-            line = self._lines.get(channel)
-            if line is None:
-                line = self._lines[channel] = _Line(channel)
-                self._new.add(channel)
-            job = line.jobs.get(number)
+            channel = self._channels.get(name)
+            if channel is None:
+                channel = self._channels[name] = EndingChannel()
+                self._new.add(name)
+            job = channel.jobs.get(number)
             if job is None:
-                job = line.jobs[number] = _Job(keys, number)
+                job = channel.jobs[number] = AwaitedJob(keys, number)
             job.futures.append(future)
-            must_look = line.must_look(number)
+            must_look = channel.must_look(number)
             if must_look:
-                line.unseen[number] = job
+                channel.unseen[number] = job
         if must_look:
             self._call()
         return future
 
     def forget(self, keys: QueueKeys, number: int, future: Future[Ending]) -> None:
         with self._lock:
-            line = self._lines.get(keys.ending_channel(number))
-            job = line.jobs.get(number) if line is not None else None
-            if line is None or job is None or future not in job.futures:
+            channel = self._channels.get(keys.ending_channel(number))
+            job = channel.jobs.get(number) if channel is not None else None
+            if channel is None or job is None or future not in job.futures:
                 return
             job.futures.remove(future)
             if not job.futures:
-                self._drop(line, number)
+                self._drop(channel, number)
 
     def close(self) -> None:
         self._is_closed = True
@@ -316,7 +246,7 @@ class _Watch:
 
     def _listen(self) -> None:
         assert self._listener is not None
-        self._see_to_lines()
+        self._see_to_channels()
         heard_at, is_pinged = time.monotonic(), False
         while not self._is_closed:
             now = time.monotonic()
@@ -333,14 +263,14 @@ class _Watch:
                 if wait_s <= 0:
                     self._look()
                     continue
-            elif self._has_idle_lines:
+            elif self._has_idle_channels:
                 wait_s = min(wait_s, _LINGER_S)
             message = self._listener.receive_unless(self._called, wait_s)
             if message is not None:
                 heard_at, is_pinged = time.monotonic(), False
                 self._take(message)
-            elif self._drain() or self._has_idle_lines:
-                self._see_to_lines()
+            elif self._drain() or self._has_idle_channels:
+                self._see_to_channels()
 
     def _go_round(self) -> None:
         """Look at what was not looked at before. An id may be from a clock that is ahead, so that
@@ -348,11 +278,11 @@ class _Watch:
         """
         self._round_at = time.monotonic() + _ROUND_S
         with self._lock:
-            for line in self._lines.values():
-                line.unseen.update(
-                    (job.number, job) for job in line.jobs.values() if not job.is_seen
+            for channel in self._channels.values():
+                channel.unseen.update(
+                    (job.number, job) for job in channel.jobs.values() if not job.is_seen
                 )
-                self._look_soon(line)
+                self._look_soon(channel)
 
     def _connect(self) -> None:
         listener = Listener(self._store.router.channel_for(self._key))
@@ -362,10 +292,12 @@ class _Watch:
         for counter in (self._asked, self._confirmed, self._leaving):
             counter.clear()
         with self._lock:
-            self._lines = {name: line for name, line in self._lines.items() if line.jobs}
-            self._new = set(self._lines)
-            for line in self._lines.values():
-                line.closed()
+            self._channels = {
+                name: channel for name, channel in self._channels.items() if channel.jobs
+            }
+            self._new = set(self._channels)
+            for channel in self._channels.values():
+                channel.closed()
 
     def _disconnect(self) -> None:
         if self._listener is not None:
@@ -379,29 +311,26 @@ class _Watch:
         except BlockingIOError:
             return False
 
-    _has_idle_lines = False
-
-    def _see_to_lines(self) -> None:
+    def _see_to_channels(self) -> None:
         """Open channels that are new, close those that nobody has needed for a while, and look at
         what came to those that are open.
         """
         assert self._listener is not None
-        opening: list[str] = []
         closing: list[str] = []
         now = time.monotonic()
         with self._lock:
             opening, self._new = list(self._new), set()
-            for channel in opening:
-                self._asked[channel] += 1
-                if (opened := self._lines.get(channel)) and not opened.opens_with:
-                    opened.opens_with = self._asked[channel]
-            for channel, line in list(self._lines.items()):
-                if not line.jobs and now - line.idle_since > _LINGER_S:
-                    del self._lines[channel]
-                    closing.append(channel)
+            for name in opening:
+                self._asked[name] += 1
+                if (opened := self._channels.get(name)) and not opened.opens_with:
+                    opened.opens_with = self._asked[name]
+            for name, channel in list(self._channels.items()):
+                if not channel.jobs and now - channel.idle_since > _LINGER_S:
+                    del self._channels[name]
+                    closing.append(name)
                 else:
-                    self._look_soon(line)
-            self._has_idle_lines = any(not line.jobs for line in self._lines.values())
+                    self._look_soon(channel)
+            self._has_idle_channels = any(not channel.jobs for channel in self._channels.values())
         if closing:
             self._leaving.update(closing)
             self._listener.send(pack(self._words[1], *closing))
@@ -415,28 +344,28 @@ class _Watch:
             raise store_error(message, self._store.address)
         if not isinstance(message, list):
             return  # a PONG, as it comes before the first channel is open
-        word, channel = message[0], message[1].decode(errors="replace")
+        word, name = message[0], message[1].decode(errors="replace")
         if word in (b"subscribe", b"ssubscribe"):
             self._patience = Patience(None)
-            self._confirmed[channel] += 1
+            self._confirmed[name] += 1
             with self._lock:
-                line = self._lines.get(channel)
-                if line is not None:
-                    line.confirmed(self._confirmed[channel])
-                    self._look_soon(line)
+                channel = self._channels.get(name)
+                if channel is not None:
+                    channel.confirmed(self._confirmed[name])
+                    self._look_soon(channel)
         elif word in (b"message", b"smessage"):
-            self._ended(channel, open_notice(message[2]))
+            self._ended(name, open_notice(message[2]))
         elif word in (b"unsubscribe", b"sunsubscribe"):
-            if channel not in self._leaving:
+            if name not in self._leaving:
                 raise ConnectionLost("the channel has moved to another node")
-            self._leaving -= Counter([channel])
+            self._leaving -= Counter([name])
 
-    def _ended(self, channel: str, notice: Notice) -> None:
+    def _ended(self, name: str, notice: Notice) -> None:
         with self._lock:
-            line = self._lines.get(channel)
-            job = line.jobs.get(notice.number) if line is not None else None
-            if line is not None and job is None:
-                line.heard(notice.number)
+            channel = self._channels.get(name)
+            job = channel.jobs.get(notice.number) if channel is not None else None
+            if channel is not None and job is None:
+                channel.heard(notice.number)
         if job is None:
             return
         state = STATES_BY_CODE.get(notice.state, "")
@@ -450,10 +379,10 @@ class _Watch:
             self._look_at = 0.0
             self._seen.append(job)
 
-    def _look_soon(self, line: _Line) -> None:
-        if not line.unseen or not line.is_open:
+    def _look_soon(self, channel: EndingChannel) -> None:
+        if not channel.unseen or not channel.is_open:
             return
-        jobs, line.unseen = list(line.unseen.values()), {}
+        jobs, channel.unseen = list(channel.unseen.values()), {}
         for job in jobs:
             job.is_seen = True
         are_fresh = all(age_of(job.number) < _FRESH_S and not job.was_absent for job in jobs)
@@ -463,7 +392,7 @@ class _Watch:
 
     def _look(self) -> None:
         """See whether jobs have ended already."""
-        by_queue: dict[QueueKeys, list[_Job]] = {}
+        by_queue: dict[QueueKeys, list[AwaitedJob]] = {}
         for _ in range(min(_BATCH, len(self._seen))):
             job = self._seen.popleft()
             if job.futures:  # else how it ended has come meanwhile
@@ -478,37 +407,37 @@ class _Watch:
                     # It may have ended just now and not be kept: then how it ended is on its way,
                     # and comes before the answer to this.
                     job.was_absent = True
-                    channel = keys.ending_channel(job.number)
+                    name = keys.ending_channel(job.number)
                     with self._lock:
-                        if line := self._lines.get(channel):
-                            line.absent[job.number] = (self._asked[channel] + 1, job)
-                            self._new.add(channel)
-                    self._see_to_lines()
+                        if channel := self._channels.get(name):
+                            channel.absent[job.number] = (self._asked[name] + 1, job)
+                            self._new.add(name)
+                    self._see_to_channels()
 
-    def _resolve(self, job: _Job, ending: Ending) -> None:
+    def _resolve(self, job: AwaitedJob, ending: Ending) -> None:
         with self._lock:
-            line = self._lines.get(job.keys.ending_channel(job.number))
-            if line is not None and line.jobs.get(job.number) is job:
-                self._drop(line, job.number)
-                line.heard(job.number)
+            channel = self._channels.get(job.keys.ending_channel(job.number))
+            if channel is not None and channel.jobs.get(job.number) is job:
+                self._drop(channel, job.number)
+                channel.heard(job.number)
             futures, job.futures = job.futures, []
         for future in futures:
             if future.set_running_or_notify_cancel():
                 future.set_result(ending)
 
-    def _drop(self, line: _Line, number: int) -> None:
-        line.unseen.pop(number, None)
-        line.absent.pop(number, None)
-        del line.jobs[number]
-        if not line.jobs:
-            line.idle_since = time.monotonic()
-            self._has_idle_lines = True
+    def _drop(self, channel: EndingChannel, number: int) -> None:
+        channel.unseen.pop(number, None)
+        channel.absent.pop(number, None)
+        del channel.jobs[number]
+        if not channel.jobs:
+            channel.idle_since = time.monotonic()
+            self._has_idle_channels = True
 
     def _fail(self, error: BaseException) -> None:
         with self._lock:
             self._is_closed = True
-            jobs = [job for line in self._lines.values() for job in line.jobs.values()]
-            self._lines.clear()
+            jobs = [job for channel in self._channels.values() for job in channel.jobs.values()]
+            self._channels.clear()
         for job in jobs:
             for future in job.futures:
                 if future.set_running_or_notify_cancel():
