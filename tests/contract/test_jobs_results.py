@@ -567,16 +567,28 @@ def test_a_job_that_was_sent_back_is_not_dead_for_whoever_waits_now(
             watch._lock.acquire()
 
 
+class Deaf(dict[str, EndingChannel]):
+    """No channels, so that what is said on them goes past; it is known when something was."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked_for: set[str] = set()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.asked_for.add(name)
+        return default
+
+
 def test_a_job_whose_id_is_from_a_clock_that_is_ahead_is_not_waited_for_in_vain(
     ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
 ) -> None:
     [watch] = watches_after_waiting(ps, mail, hand)
     [channel] = channels_of(ps)
     ahead = id_text(new_ids()[0] + 1_000_000 * SENDERS)
-    watch_channels, watch._channels = watch._channels, {}  # it hears nothing of how this one ends
     job = mail.add("email", id=ahead)
+    watch_channels, watch._channels = watch._channels, (deaf := Deaf())
     hand.finish(hand.take_one(), "ended before")
-    ps.store.call(mail._keys.meta, "PING")
+    wait_for(lambda: mail._keys.ending_channel(job._number) in deaf.asked_for)
     watch._channels = watch_channels
     assert not channel.must_look(job._number)
     with ThreadPoolExecutor(1) as thread:

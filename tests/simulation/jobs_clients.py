@@ -50,7 +50,7 @@ async def produce(scheduler: JobScheduler, program: Program) -> None:
         if scheduler.is_draining:
             return
         jobs = program.client.jobs(random.choice(QUEUES))
-        batch = scheduler.new_data(random.choice((1, 1, 1, 2, 3)))
+        batch = scheduler.new_data(1 if scheduler.is_calm else random.choice((1, 1, 1, 2, 3)))
         settings = draw_options(scheduler)
         if "id" in settings:
             batch = [settings["id"].encode()]  # the same id comes with the same data, mostly
@@ -73,7 +73,7 @@ async def produce(scheduler: JobScheduler, program: Program) -> None:
 
 def draw_options(scheduler: JobScheduler) -> JobSettings:
     random = scheduler.random
-    if random.random() < 0.3:
+    if scheduler.is_calm or random.random() < 0.3:
         return {"attempts": 3}  # as most are; such a one may be handed over
     options: JobSettings = {
         "priority": random.choice(PRIORITIES),
@@ -100,8 +100,10 @@ def draw_options(scheduler: JobScheduler) -> JobSettings:
 
 def _draw_unique(random: Random, options: JobSettings) -> None:
     options["unique"] = random.choice(UNIQUE)
-    mode = random.choice(("queued", "done", "window", "debounce"))
+    mode = random.choice(("queued", "done", "window", "debounce", "debounce"))
     if mode == "debounce":
+        if random.random() < 0.7:
+            options["unique"] = "blue"  # so that the next one of its kind finds it there
         options.pop("delay", None)
         options["debounce"] = random.choice((0.5, 2))
     elif mode == "window":
@@ -223,8 +225,8 @@ async def _pause_type(scheduler: JobScheduler, program: Program, jobs: AsyncJobs
 async def _limit(scheduler: JobScheduler, program: Program, jobs: AsyncJobs) -> None:
     random = scheduler.random
     key = random.choice(("", "*", "host", "host", "api", "api"))
-    concurrency = random.choice((None, 1, 2))
-    rate = random.choice((None, 1.0, 3.0))
+    concurrency = random.choice((None, 1, 1, 2))
+    rate = random.choice((None, None, 1.0, 3.0))
     burst = random.choice((1.0, 2.0, 4.0)) if rate else None
     await jobs.limit(key, concurrency=concurrency, rate=rate, burst=burst)
     scheduler.happened("limit set" if rate or concurrency else "limit lifted")

@@ -100,6 +100,7 @@ class JobHistory:
             raise Violated(f"queue {change.queue!r} is not on the list of queues")
         check_change(change)
         self._limits.check(change)
+        self._limits.check_parked(change)
         self.slots.check(change)
         self._count(change)
         self._note_jobs(change)

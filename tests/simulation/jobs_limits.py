@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -57,6 +58,19 @@ class LimitBooks:
                 )
             if limit.rate:
                 self._take(change, key, limit, count)
+
+    @staticmethod
+    def check_parked(change: Change) -> None:
+        """Nobody waits for a slot while one is free: it would be offered to nobody else."""
+        snapshot = change.new.snapshot
+        for key, at_ms in snapshot.unparks.items():
+            limit = change.new.limit_of(key)
+            running = snapshot.busy.get(key, 0)
+            if math.isinf(at_ms) and (limit is None or running < limit.slots):
+                raise Violated(
+                    f"jobs of {key!r} wait for a slot in {change.queue}, and {running} run under "
+                    f"{limit}"
+                )
 
     def check_reply(self, change: Change) -> None:
         """Nobody is held up by a limit that is not reached."""

@@ -63,7 +63,7 @@ JOB_MUTATIONS = [
         "a slot that is free is offered to nobody",
         "pcall(jobs.unpark_key, keys, key, now)",
         "false, 0",
-        "not within",
+        "wait for a slot",
     ),
     Mutation(
         "a type that is paused is handed out",

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from tests.simulation.mutations import Mutation
 
 SEEDS = 40
-BATCHES = 1
+MOST_SEEDS = 200
+"""What is rare is waited for, by this many seeds at most: which worker the server picks at random
+is not the seed's choice, so no number of seeds is sure to see everything.
+"""
 STEPS = 300
 
 SOMETIMES = (
@@ -108,12 +111,17 @@ def world() -> Iterator[JobWorld]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("batch", range(BATCHES))
-def test_whatever_goes_wrong_the_promises_about_jobs_are_kept(world: JobWorld, batch: int) -> None:
-    outcome = run_seeds(world, range(batch, SEEDS, BATCHES), STEPS)
+def test_whatever_goes_wrong_the_promises_about_jobs_are_kept(world: JobWorld) -> None:
+    outcome = run_seeds(world, range(SEEDS), STEPS)
+    unseen = {what for what in SOMETIMES if not outcome.sometimes[what]}
+    for seed in range(SEEDS, MOST_SEEDS):
+        if outcome.failures or not unseen:
+            break
+        outcome = run_seeds(world, [seed], STEPS)
+        unseen = {what for what in unseen if not outcome.sometimes[what]}
 
     assert not outcome.failures, outcome.failures[0]
-    assert [what for what in SOMETIMES if not outcome.sometimes[what]] == []
+    assert not unseen
 
 
 def test_a_seed_with_jobs_replays_exactly(world: JobWorld) -> None:
@@ -123,13 +131,13 @@ def test_a_seed_with_jobs_replays_exactly(world: JobWorld) -> None:
     assert first == second
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("mutation", JOB_MUTATIONS, ids=lambda mutation: mutation.name)
 def test_a_deliberate_bug_in_jobs_is_found(world: JobWorld, mutation: Mutation) -> None:
     assert mutation.is_effective, "the text it changes is gone; change the mutation with it"
     world.scripts = Scripts(mutation)
 
-    outcome = run_seeds(world, range(30), STEPS)
+    outcome = run_seeds(world, range(MOST_SEEDS), STEPS)
 
     world.scripts = Scripts()
     assert outcome.failures, f"not found in {outcome.seeds} seeds"

@@ -78,7 +78,7 @@ def test_a_deliberate_bug_is_found(world: World, mutation: Mutation) -> None:
     assert mutation.is_effective, "the text it changes is gone; change the mutation with it"
     world.scripts = Scripts(mutation)
 
-    outcome = run_seeds(world, range(60), STEPS)
+    outcome = run_seeds(world, range(SEEDS), STEPS)
 
     world.scripts = Scripts()
     assert outcome.failures, f"not found in {outcome.seeds} seeds"
@@ -93,7 +93,7 @@ def test_a_deliberate_bug_breaks_a_promise(world: World, mutation: Mutation) -> 
     """Without the reference: the promises find it by themselves, and call it by its name."""
     world.scripts = Scripts(mutation)
 
-    outcome = run_seeds(world, range(60), STEPS, is_blind=True)
+    outcome = run_seeds(world, range(SEEDS), STEPS, is_blind=True)
 
     world.scripts = Scripts()
     assert outcome.failures, f"not found in {outcome.seeds} seeds"
