@@ -56,6 +56,13 @@ def pack(*parts: Argument) -> bytes:
     return packed
 
 
+OTHERS_FIRST = pack("PING")
+"""A server sends out first what it has for whoever it last found something to say to. So the answer
+to a request goes out before the messages that the request has sent to others, and whoever asked
+runs while those who have work to do wait for a processor. After this, its turn is the last.
+"""
+
+
 def pack_ahead(arguments: list[Argument]) -> Prepacked:
     """The last arguments of a command that is put together later."""
     _, _, data = pack(*arguments).partition(b"\r\n")

@@ -43,6 +43,8 @@ class Script:
 
     name: str
     source: str
+    tells_others: bool = False
+    """whether somebody may wait for what it does"""
 
     @property
     def keys(self) -> list[Parameter]:
@@ -77,7 +79,9 @@ class Script:
 @cache
 def load(name: str) -> Script:
     """The script `scripts/<name>.lua`."""
-    return Script(name, _read(f"{name}.lua"))
+    source = _read(f"{name}.lua")
+    included = _INCLUDE.search(source)
+    return Script(name, source, included is not None and "channels" in included[1].split())
 
 
 def script_names() -> list[str]:

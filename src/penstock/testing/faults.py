@@ -69,8 +69,15 @@ class LossyRouter(Router):
         super().__init__(address, timeout_s)
         self._faults = faults
 
-    def exchange(self, key: str, packed: bytes, meanwhile: Meanwhile = None) -> Any:
-        reply = super().exchange(key, packed, meanwhile)
+    def exchange(
+        self,
+        key: str,
+        packed: bytes,
+        meanwhile: Meanwhile = None,
+        *,
+        others_first: bool = False,
+    ) -> Any:
+        reply = super().exchange(key, packed, meanwhile, others_first=others_first)
         if not isinstance(reply, ReplyError) and self._faults.must_lose(packed):
             raise ConnectionLost("the reply was lost, as the test wants it")
         return reply

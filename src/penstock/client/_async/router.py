@@ -37,9 +37,16 @@ class AsyncRouter:
         self._channels: dict[Endpoint, AsyncChannel] = {}
         self._first = self._channel(address.endpoints[0])
 
-    async def exchange(self, key: str, packed: bytes, meanwhile: Meanwhile = None) -> Any:
+    async def exchange(
+        self,
+        key: str,
+        packed: bytes,
+        meanwhile: Meanwhile = None,
+        *,
+        others_first: bool = False,
+    ) -> Any:
         """Send one command to where `key` lives; `meanwhile` is called while it is under way."""
-        return await self._first.exchange(packed, meanwhile=meanwhile)
+        return await self._first.exchange(packed, meanwhile=meanwhile, others_first=others_first)
 
     async def channel_for(self, key: str) -> AsyncChannel:
         return self._first
@@ -69,9 +76,16 @@ class AsyncSentinelRouter(AsyncRouter):
 
     _master: Endpoint | None = None
 
-    async def exchange(self, key: str, packed: bytes, meanwhile: Meanwhile = None) -> Any:
+    async def exchange(
+        self,
+        key: str,
+        packed: bytes,
+        meanwhile: Meanwhile = None,
+        *,
+        others_first: bool = False,
+    ) -> Any:
         channel = await self.channel_for(key)
-        return await channel.exchange(packed, meanwhile=meanwhile)
+        return await channel.exchange(packed, meanwhile=meanwhile, others_first=others_first)
 
     async def channel_for(self, key: str) -> AsyncChannel:
         # A copy, because other threads forget the master at any time.
@@ -112,9 +126,16 @@ class AsyncClusterRouter(AsyncRouter):
         super().__init__(address, timeout_s)
         self._owners: dict[int, Endpoint] = {}
 
-    async def exchange(self, key: str, packed: bytes, meanwhile: Meanwhile = None) -> Any:
+    async def exchange(
+        self,
+        key: str,
+        packed: bytes,
+        meanwhile: Meanwhile = None,
+        *,
+        others_first: bool = False,
+    ) -> Any:
         channel = await self.channel_for(key)
-        reply = await channel.exchange(packed, meanwhile=meanwhile)
+        reply = await channel.exchange(packed, meanwhile=meanwhile, others_first=others_first)
         for _ in range(_MAX_REDIRECTIONS):
             redirect = redirection(reply) if isinstance(reply, ReplyError) else None
             if redirect is None:

@@ -120,7 +120,7 @@ class AsyncStore:
         lane = self._lanes.take()
         packed = template.fill(lane.name, lane.number, *values)
         try:
-            reply = await self.router.exchange(template.key, packed)
+            reply = await self.router.exchange(template.key, packed, others_first=True)
             if template.is_usual(reply):
                 self._lanes.give_back(lane)
                 return None
@@ -151,7 +151,9 @@ class AsyncStore:
         packed = pack_with(("EVALSHA", digest, len(keys), *keys, *args), more)
         sent_at = time.monotonic() if meanwhile is not None else 0.0
         try:
-            reply = await self.router.exchange(keys[0], packed, meanwhile)
+            reply = await self.router.exchange(
+                keys[0], packed, meanwhile, others_first=script.tells_others
+            )
             if type(reply) is list:
                 return reply
         except ConnectionLost as error:

@@ -11,7 +11,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from penstock.client.wire import ConnectionLost, expect_ok, new_reader
+from penstock.client.wire import OTHERS_FIRST, ConnectionLost, expect_ok, new_reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,11 +39,22 @@ class AsyncChannel:
         self._connecting: asyncio.Lock | None = None
         self._pid = os.getpid()
 
-    async def exchange(self, packed: bytes, replies: int = 1, meanwhile: Meanwhile = None) -> Any:
+    async def exchange(
+        self,
+        packed: bytes,
+        replies: int = 1,
+        meanwhile: Meanwhile = None,
+        *,
+        others_first: bool = False,
+    ) -> Any:
         """Send packed commands, call `meanwhile`, and return the last of their replies.
+
+        With `others_first`, whoever is told something by them need not wait for that reply.
 
         Raises ConnectionLost if not all came.
         """
+        if others_first:
+            packed, replies = OTHERS_FIRST + packed, replies + 1
         link = self._link
         if link is None or link.is_closed or self._pid != os.getpid():
             link = await self._connected()

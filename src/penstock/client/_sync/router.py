@@ -39,9 +39,16 @@ class Router:
         self._channels: dict[Endpoint, Channel] = {}
         self._first = self._channel(address.endpoints[0])
 
-    def exchange(self, key: str, packed: bytes, meanwhile: Meanwhile = None) -> Any:
+    def exchange(
+        self,
+        key: str,
+        packed: bytes,
+        meanwhile: Meanwhile = None,
+        *,
+        others_first: bool = False,
+    ) -> Any:
         """Send one command to where `key` lives; `meanwhile` is called while it is under way."""
-        return self._first.exchange(packed, meanwhile=meanwhile)
+        return self._first.exchange(packed, meanwhile=meanwhile, others_first=others_first)
 
     def channel_for(self, key: str) -> Channel:
         return self._first
@@ -71,9 +78,16 @@ class SentinelRouter(Router):
 
     _master: Endpoint | None = None
 
-    def exchange(self, key: str, packed: bytes, meanwhile: Meanwhile = None) -> Any:
+    def exchange(
+        self,
+        key: str,
+        packed: bytes,
+        meanwhile: Meanwhile = None,
+        *,
+        others_first: bool = False,
+    ) -> Any:
         channel = self.channel_for(key)
-        return channel.exchange(packed, meanwhile=meanwhile)
+        return channel.exchange(packed, meanwhile=meanwhile, others_first=others_first)
 
     def channel_for(self, key: str) -> Channel:
         # A copy, because other threads forget the master at any time.
@@ -114,9 +128,16 @@ class ClusterRouter(Router):
         super().__init__(address, timeout_s)
         self._owners: dict[int, Endpoint] = {}
 
-    def exchange(self, key: str, packed: bytes, meanwhile: Meanwhile = None) -> Any:
+    def exchange(
+        self,
+        key: str,
+        packed: bytes,
+        meanwhile: Meanwhile = None,
+        *,
+        others_first: bool = False,
+    ) -> Any:
         channel = self.channel_for(key)
-        reply = channel.exchange(packed, meanwhile=meanwhile)
+        reply = channel.exchange(packed, meanwhile=meanwhile, others_first=others_first)
         for _ in range(_MAX_REDIRECTIONS):
             redirect = redirection(reply) if isinstance(reply, ReplyError) else None
             if redirect is None:

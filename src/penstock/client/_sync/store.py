@@ -122,7 +122,7 @@ class Store:
         lane = self._lanes.take()
         packed = template.fill(lane.name, lane.number, *values)
         try:
-            reply = self.router.exchange(template.key, packed)
+            reply = self.router.exchange(template.key, packed, others_first=True)
             if template.is_usual(reply):
                 self._lanes.give_back(lane)
                 return None
@@ -153,7 +153,9 @@ class Store:
         packed = pack_with(("EVALSHA", digest, len(keys), *keys, *args), more)
         sent_at = time.monotonic() if meanwhile is not None else 0.0
         try:
-            reply = self.router.exchange(keys[0], packed, meanwhile)
+            reply = self.router.exchange(
+                keys[0], packed, meanwhile, others_first=script.tells_others
+            )
             if type(reply) is list:
                 return reply
         except ConnectionLost as error:

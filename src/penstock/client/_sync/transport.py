@@ -13,7 +13,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from penstock.client.wire import ConnectionLost, expect_ok, new_reader
+from penstock.client.wire import OTHERS_FIRST, ConnectionLost, expect_ok, new_reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,11 +42,22 @@ class Channel:
         self._free: deque[_Connection] = deque()
         self._pid = os.getpid()
 
-    def exchange(self, packed: bytes, replies: int = 1, meanwhile: Meanwhile = None) -> Any:
+    def exchange(
+        self,
+        packed: bytes,
+        replies: int = 1,
+        meanwhile: Meanwhile = None,
+        *,
+        others_first: bool = False,
+    ) -> Any:
         """Send packed commands, call `meanwhile`, and return the last of their replies.
+
+        With `others_first`, whoever is told something by them need not wait for that reply.
 
         Raises ConnectionLost if not all came.
         """
+        if others_first:
+            packed, replies = OTHERS_FIRST + packed, replies + 1
         if self._pid != os.getpid():
             # The parent goes on using its sockets; a child that touched them would mix up both
             # conversations.
