@@ -68,7 +68,7 @@ def data_of(handed: list[HandedOut]) -> list[Any]:
 def test_a_job_runs_as_soon_as_it_is_sent(
     ps: penstock.Penstock, mail: penstock.Jobs, taker: Taker
 ) -> None:
-    job = mail.add("email", {"to": "you"}, tenant="acme", tags=["new"], timeout=9, attempts=3)
+    job = mail.add("email", {"to": "you"}, tenant="acme", timeout=9, attempts=3)
 
     [handed] = taker.hear()
     assert (handed.id, handed.type, handed.data) == (job.id, "email", b'{"to":"you"}')
@@ -77,7 +77,7 @@ def test_a_job_runs_as_soon_as_it_is_sent(
     assert (info.state, info.worker, info.process) == ("running", "taker", handed.process)
     assert info.started_at == info.created_at > time.time() - 60
     assert counts(mail) == {"running": 1}
-    assert counts(mail, tenant="acme") == counts(mail, tag="new") == {"running": 1}
+    assert counts(mail, tenant="acme") == counts(mail, type="email") == {"running": 1}
     check_jobs(ps.store, mail._keys)
 
     assert taker.finish(handed, {"sent": True})
@@ -167,6 +167,7 @@ NOT_SIMPLE: dict[str, Callable[[penstock.Jobs], object]] = {
     "unique": lambda mail: mail.add("email", unique="key"),
     "limited by a key": lambda mail: mail.add("email", key="key"),
     "to be searched for": lambda mail: mail.add("email", {"to": "you"}, search=True),
+    "tagged": lambda mail: mail.add("email", tags=["new"]),
     "at most once": lambda mail: mail.add("email", at_most_once=True),
     "under an id of the caller": lambda mail: mail.add("email", id=penstock.new_job_id()),
     "large": lambda mail: mail.add("email", b"x" * (ENOUGH + 1)),

@@ -13,8 +13,8 @@ JOB_MUTATIONS = [
     ),
     Mutation(
         "a send repeated is done twice",
-        "if done then return done end\n\nlocal settings = jobs.guard_admission(keys)",
-        "local settings = jobs.guard_admission(keys)",
+        "recall(memory, operation) or hand_over(",
+        "hand_over(",
         "",
     ),
     Mutation(
@@ -67,8 +67,8 @@ JOB_MUTATIONS = [
     ),
     Mutation(
         "a type that is paused is handed out",
-        "suited[type] = not is_paused(type) and jobs.handles",
-        "suited[type] = jobs.handles",
+        "suited[type] = not is_paused(type) and handles",
+        "suited[type] = handles",
         "is paused",
     ),
     Mutation(
@@ -147,14 +147,26 @@ JOB_MUTATIONS = [
     ),
     Mutation(
         "a worker is handed more than it takes",
-        "    redis.call('HSET', keys.offers, worker, whole(room - 1))\n",
+        "    call('HSET', offers, worker, whole(room - 1))\n",
         "",
         "jobs unasked and now takes",
     ),
     Mutation(
         "a job that is handed over is in nobody's hands",
-        "  redis.call('HSET', keys['running:'] .. worker, whole(process), id)\n",
+        "  call('HSET', running, whole(process), id)\n",
         "",
+        "",
+    ),
+    Mutation(
+        "a plain job that is done stays in the worker's hands",
+        "  call('HDEL', running, process)\n",
+        "",
+        "",
+    ),
+    Mutation(
+        "a plain job that is done is counted as running",
+        "local gone = count_plain(counts, 'u', type, tenant, -1)",
+        "local gone = {}",
         "",
     ),
     Mutation(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.wire import ReplyError, new_reader, pack
-from penstock.store.keys import NamespaceKeys
+from penstock.store.keys import SIMULATED_CLOCK, NamespaceKeys
 from penstock.store.script import SIMULATED, Script
 
 if TYPE_CHECKING:
@@ -20,6 +20,42 @@ if TYPE_CHECKING:
 NAMESPACE = "simulation"
 QUEUES = ("mail", "video")
 EPOCH_MS = 1_700_000_000_000
+
+
+# Whom the server picks must be the seed's choice too, or a seed could not be replayed.
+_PICK = f"""
+local function picked(set)
+  local now = redis.call('GET', '{SIMULATED_CLOCK}:{NAMESPACE}')
+  local members = redis.call('SMEMBERS', set)
+  table.sort(members)
+  return members[1 + (now or 0) % math.max(#members, 1)] or false
+end
+local function popped(set)
+  local member = picked(set)
+  if member then redis.call('SREM', set, member) end
+  return member
+end
+local function sorted(set)
+  local members = redis.call('SMEMBERS', set)
+  table.sort(members)
+  return members
+end
+"""
+_CHANCES = {
+    "redis.call('SPOP', idle)": "popped(idle)",
+    "call('SRANDMEMBER', idle)": "picked(idle)",
+    "redis.call('SRANDMEMBER', keys.idle, 50)": "sorted(keys.idle)",
+    "redis.call('SRANDMEMBER', keys.strays, 16)": "sorted(keys.strays)",
+    "redis.call('SRANDMEMBER', keys.strays, limit)": "sorted(keys.strays)",
+}
+
+
+def leave_nothing_to_chance(text: str) -> str:
+    """The same script, with what the server would pick at random picked by the clock."""
+    for chance, choice in _CHANCES.items():
+        text = text.replace(chance, choice)
+    assert "RANDMEMBER" not in text and "SPOP" not in text
+    return _PICK + text
 
 
 class Violated(AssertionError):
@@ -37,7 +73,8 @@ class Scripts:
     def text(self, script: Script) -> str:
         if script not in self._texts:
             text = script.text(SIMULATED)
-            self._texts[script] = self.change(text) if self.change else text
+            text = self.change(text) if self.change else text
+            self._texts[script] = leave_nothing_to_chance(text)
         return self._texts[script]
 
     def digest(self, script: Script) -> str:

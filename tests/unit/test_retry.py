@@ -99,7 +99,7 @@ def test_a_numbered_request_is_given_up_before_its_number_is_forgotten(
     store = Store(ADDRESS, retry_for_s=None, dialect=STANDALONE)
     tries: list[float] = []
 
-    def fail(key: str, packed: bytes, meanwhile: object = None) -> None:
+    def fail(key: str, packed: bytes, *_: object, others_first: bool = False) -> None:
         tries.append(clock.now_s - 1000.0)
         clock.now_s += 100.0
         raise ConnectionLost("lost")
@@ -120,7 +120,7 @@ def test_a_request_is_not_repeated_if_what_was_done_meanwhile_took_too_long(
     store = Store(ADDRESS, dialect=STANDALONE)
     tries = 0
 
-    def lose(key: str, packed: bytes, meanwhile: Callable[[], None]) -> None:
+    def lose(key: str, packed: bytes, meanwhile: Callable[[], None], *, others_first: bool) -> None:
         nonlocal tries
         tries += 1
         meanwhile()

@@ -331,9 +331,10 @@ def test_no_script_spells_a_key(path: Path) -> None:
     # Scripts on jobs put a kind of key after the tag of the queue; which kinds there are is
     # written in keys.py. Listings (a state, a letter and a colon, as in `rT:email`) are no keys.
     kinds = JOB_KEY_TYPES.keys() | QUEUE_KEY_TYPES.keys() | CHANNELS
-    used = set(re.findall(r"keys\['(\w+):'\]", code)) | set(re.findall(r"\bkeys\.(\w+)", code))
+    forms = r"keys\['(\w+):'\]|\bkeys\.(\w+)|\bbase \.\. '(\w+):?'"
+    used = {name for names in re.findall(forms, code) for name in names if name}
     listing = re.compile(r"[a-z*]?[ATNGW]:|0?:|\^\(-\?%d\+\):\(\.\*\)\$")
-    texts = re.findall(r"'([^']*)'", re.sub(r"keys\['\w+:'\]", "", code))
+    texts = re.findall(r"'([^']*)'", re.sub(forms, "", code))
     spelled = [text for text in texts if ":" in text and not listing.fullmatch(text)]
 
     assert used <= kinds | {"is_used", "settings", "listeners", "base", "now"}

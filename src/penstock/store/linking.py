@@ -6,6 +6,7 @@ cost more than what the call then does. So a script is given
 - only the definitions that it uses;
 - numbers and words in place of the names of constants;
 - one table of functions, made in one go, as a table that grows is copied again and again;
+- this table only after what it does without: what may be all, up to where the script says so;
 - and what is marked as `-- seldom` in its fragment, with all that only such definitions use, within
   one function that is called when the first of them is.
 """
@@ -16,6 +17,7 @@ import re
 from typing import NamedTuple
 
 _SELDOM = "-- seldom\n"
+_FROM_HERE = "-- Shared functions from here.\n"
 _BEGINS = re.compile(r"(?:local |function |jobs\.)")
 _DEFINED = re.compile(r"(?:local function |function |local )?([\w.]+(?:, [\w.]+)*)")
 _LITERALS = re.compile(
@@ -52,10 +54,11 @@ def link(fragments: str, body: str) -> str:
     seldom = [
         definitions[place] for place in sorted(needed - usual) if definitions[place].is_shared
     ]
-    linked = "".join(one.text for one in local)
+    first, _, rest = body.rpartition(_FROM_HERE)
+    linked = "".join(one.text for one in local) + first
     if shared or seldom:
         linked += _table(shared) + _deferred(seldom)
-    return linked + body
+    return linked + rest
 
 
 def _reached(

@@ -41,10 +41,6 @@ function jobs.promote_due(keys, changes, claim, now)
   return promoted or 0
 end
 
-function jobs.handles(types, type)
-  return types == '*' or string.find(types, '\0' .. type .. '\0', 1, true) ~= nil
-end
-
 -- The facts of a job that is ready, from its entry; nil if the entry is out of date.
 -- seldom
 function jobs.facts_of_entry(keys, entry)
@@ -161,7 +157,7 @@ end
 function jobs.stray_source(keys, types, is_paused, ageing_ms, now)
   local best
   for _, type in ipairs(redis.call('SMEMBERS', keys.strays)) do
-    if jobs.handles(types, type) and not is_paused(type) then
+    if handles(types, type) and not is_paused(type) then
       local key = keys['stray:'] .. type
       local member, priority = unpack(redis.call('ZRANGE', key, 0, 0, 'WITHSCORES'))
       local entry, turn = jobs.open_aside(member)
@@ -217,7 +213,7 @@ function jobs.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
   end
   -- Whether jobs of a type may be handed to this worker.
   local function suits(type)
-    if suited[type] == nil then suited[type] = not is_paused(type) and jobs.handles(types, type) end
+    if suited[type] == nil then suited[type] = not is_paused(type) and handles(types, type) end
     return suited[type]
   end
 

@@ -64,7 +64,7 @@ function jobs.wake_for_types(keys, types)
   for _, worker in ipairs(redis.call('SRANDMEMBER', keys.idle, 50)) do
     local own = redis.call('HGET', keys.types, worker) or ''
     for type in pairs(types) do
-      if jobs.handles(own, type) then
+      if handles(own, type) then
         redis.call('SREM', keys.idle, worker)
         if publish(keys['wake:'] .. worker, '') > 0 then types[type] = nil end
         break

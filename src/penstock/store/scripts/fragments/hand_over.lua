@@ -3,64 +3,79 @@
 -- lost, so a worker also looks for what it holds without knowing (find_handed).
 jobs.HANDED_OVER_BYTES = 65536 -- what is pushed waits in the memory of the server; larger jobs are fetched
 
-function jobs.is_simple(keys, sending, now)
-  local settings, group = keys.settings, sending.groups[1]
-  if sending.added ~= 1 or sending.are_given or settings.idle == 0 or settings.levels > 0 or settings.paused then return false end
-  local head = group.head
-  return sending.groups[2] == nil and head.unique == '' and head.key == '' and #head.words == 0 and
-    not jobs.has(head.flags, jobs.AT_MOST_ONCE) and #group.data[1] <= jobs.HANDED_OVER_BYTES and jobs.due_of(group, now) <= now
-end
-
 -- Whether something else may have to be seen to first.
-function jobs.is_in_the_way(keys, type, now)
-  local call, strays, suspects, limits, paused = redis.call, keys.strays, keys.suspects, keys.limits, keys.paused_types
-  if call('EXISTS', strays, suspects, limits, paused, keys.due, keys.slots, keys.unparks) == 0 then return false end
-  if call('EXISTS', strays, suspects) > 0 or call('HEXISTS', limits, '') == 1 or call('SISMEMBER', paused, type) == 1 then
+local function is_in_the_way(base, type, now)
+  local call, limits, paused = redis.call, base .. 'limits', base .. 'paused_types'
+  if call('EXISTS', base .. 'levels', base .. 'strays', base .. 'suspects') > 0 or call('HEXISTS', limits, '') == 1 or
+      call('SISMEMBER', paused, type) == 1 then
     return true
   end
-  for _, kind in ipairs({keys.due, keys.slots, keys.unparks}) do
-    local first = call('ZRANGE', kind, 0, 0, 'WITHSCORES')[2]
+  for _, kind in ipairs({'due', 'slots', 'unparks'}) do
+    local first = call('ZRANGE', base .. kind, 0, 0, 'WITHSCORES')[2]
     if first and tonumber(first) <= now then return true end
   end
   return false
 end
 
--- The worker that takes what is sent without having asked, or nil. Looks at every key of its own that is written to then.
-function jobs.find_taker(keys, sending, now)
-  if not jobs.is_simple(keys, sending, now) then return nil end
-  local call, type = redis.call, sending.groups[1].head.type
-  if jobs.is_in_the_way(keys, type, now) then return nil end
-  local worker = call('SRANDMEMBER', keys.idle)
-  local room = tonumber(call('HGET', keys.offers, worker) or '0')
-  if room < 1 or not has_listener(keys['wake:'] .. worker) or call('SISMEMBER', keys.members, worker) == 0 then return nil end
-  if not jobs.handles(call('HGET', keys.types, worker) or '', type) then return nil end
-  call('HLEN', keys['running:'] .. worker)
-  return {worker, room}
+-- Whether one more job may come in, with which the queue has so many bytes.
+local function has_room(counts, max_length, max_bytes, bytes)
+  local scheduled, blocked = unpack(redis.call('HMGET', counts, jobs.SCHEDULED .. 'A:', jobs.BLOCKED .. 'A:'))
+  local waiting = (scheduled or 0) + (blocked or 0)
+  return waiting + 1 <= tonumber(max_length or waiting + 1) and bytes <= tonumber(max_bytes or bytes)
 end
 
--- Adds a job that runs already. The worker stops waiting when it has as many as it said that it takes.
-function jobs.hand_over(keys, sending, taker, now)
-  local changes, group, worker, room = jobs.new_changes(), sending.groups[1], taker[1], taker[2]
-  local head, id, data = group.head, group.ids[1], group.data[1]
-  local number = jobs.take_turns(keys, sending, 1) + 1
-  local process = redis.call('HINCRBY', keys.meta, 'process', 1)
-  local record = struct.pack(jobs.RECORD, jobs.LAYOUT, now, number, #head.text, head.text) .. data
-  local facts = jobs.new_facts(now, number, head, #data)
-  jobs.tell(keys, changes, 'enqueued', id, facts)
-  facts.state, facts.started, facts.process, facts.worker = jobs.RUNNING, now, process, worker
-  jobs.tell(keys, changes, 'started', id, facts)
-  jobs.enter_state(changes, jobs.RUNNING, facts, id)
-  jobs.keep_facts(changes, id, facts)
-  jobs.tally(changes, 'sent', 1)
-  jobs.tally(changes, 'started', 1)
-  redis.call('HSET', keys.jobs, id, record)
-  redis.call('HSET', keys['running:'] .. worker, whole(process), id)
+-- What send_jobs answers, or nil if the job has to go the usual way: then nothing is written.
+local function hand_over(memory, operation, meta)
+  local head, id, data = ARGV[4], ARGV[9], ARGV[10]
+  local is_single = #ARGV == 10 and ARGV[2] == '' and ARGV[3] == 'made' and ARGV[5] == '0' and ARGV[6] == '0'
+  if not is_single or #data > jobs.HANDED_OVER_BYTES then return nil end
+  local call, base = redis.call, string.sub(meta, 1, -5)
+  local idle, offers, facts, counts = base .. 'idle', base .. 'offers', base .. 'facts', base .. 'counts'
+  local worker = call('SRANDMEMBER', idle)
+  local room = worker and tonumber(call('HGET', offers, worker) or '0') or 0
+  if room < 1 or not has_listener(base .. 'wake:' .. worker) then return nil end
+  local _, type, tenant = open_plain(head)
+  if not type then return nil end
+  local kind, layout, enqueued, paused, max_length, max_bytes, bytes, turn, newest, last, sent, started = unpack(call('HMGET', meta,
+    'kind', 'layout', 'enqueued', 'paused', 'max_length', 'max_bytes', 'waiting_bytes', 'turn', 'newest', 'process', 'sent', 'started'))
+  if not last or enqueued or paused or tonumber(layout or 0) > jobs.LAYOUT then return nil end
+  if (max_length or max_bytes) and not has_room(counts, max_length, max_bytes, (bytes or 0) + #data) then return nil end
+  -- An id that is greater than all before needs not be looked for.
+  local is_empty = call('HLEN', base .. 'jobs') == 0
+  newest = newest or is_empty and '0'
+  if not newest or #id < #newest or (#id == #newest and id <= newest) then return nil end
+  local now = now_ms()
+  local is_any = call('EXISTS', base .. 'levels', base .. 'strays', base .. 'suspects', base .. 'limits', base .. 'paused_types',
+    base .. 'due', base .. 'slots', base .. 'unparks') > 0
+  if is_any and is_in_the_way(base, type, now) then return nil end
+  if call('SISMEMBER', base .. 'members', worker) == 0 then return nil end
+  if not handles(call('HGET', base .. 'types', worker) or '', type) then return nil end
+  -- What is written to and was not read yet is looked at, which finds a key of the wrong type.
+  local running = base .. 'running:' .. worker
+  call('HLEN', facts)
+  call('HLEN', counts)
+  call('HLEN', running)
+
+  local number, process = (turn or 0) + 1, last + 1
+  local record = struct.pack(jobs.RECORD, jobs.LAYOUT, now, number, #head, head) .. data
+  call('HSET', meta, 'turn', whole(number), 'newest', id, 'process', whole(process), 'sent', whole((sent or 0) + 1),
+    'started', whole((started or 0) + 1))
+  if not kind then call('HSET', meta, 'kind', 'jobs', 'layout', jobs.LAYOUT) end
+  call('HSET', base .. 'jobs', id, record)
+  call('HSET', running, whole(process), id)
   if room > 1 then
-    redis.call('HSET', keys.offers, worker, whole(room - 1))
+    call('HSET', offers, worker, whole(room - 1))
   else
-    redis.call('HDEL', keys.offers, worker)
-    redis.call('SREM', keys.idle, worker)
+    call('HDEL', offers, worker)
+    call('SREM', idle, worker)
   end
-  jobs.write_changes(keys, changes, now)
-  publish(keys['wake:'] .. worker, struct.pack('>I7Bc0', process, #id, id) .. record)
+  call('HSET', facts, id, struct.pack(jobs.FACTS, jobs.LAYOUT, jobs.RUNNING, 0, number, now, number, 0, 0, now, now, now, 0,
+    process, #data, #worker, worker, 0, '', #head, head))
+  count_plain(counts, jobs.RUNNING, type, tenant, 1)
+  if has_subscribers(base .. 'events') then
+    tell_plain(base .. 'events', 'enqueued', id, now, 0, type, '')
+    tell_plain(base .. 'events', 'started', id, now, 0, type, worker)
+  end
+  publish(base .. 'wake:' .. worker, struct.pack('>I7Bc0', process, #id, id) .. record)
+  return remember(memory, operation, {'ok'})
 end

@@ -16,7 +16,7 @@ jobs.SCHEDULED, jobs.BLOCKED, jobs.READY, jobs.RUNNING, jobs.DONE, jobs.DEAD, jo
 jobs.IS_FINAL = {d = true, x = true, c = true}
 
 -- Flags of a head. The higher ones say which of these parts follow the type, in this order.
-jobs.FIRST_PART = 64
+jobs.FIRST_PART, jobs.HAS_TENANT = 64, 1024
 jobs.PARTS = {'priority', 'attempts', 'timeout_ms', 'expires_ms', 'tenant', 'key', 'unique', 'backoff', 'tags', 'words'}
 jobs.PART_FORMATS = {'>i4', '>H', '>I4', '>I6', '>Bc0', '>Bc0', '>Bc0', '>Bc0', '>Hc0', '>Hc0'}
 

@@ -7,7 +7,7 @@
 -- Returns {'ok', now, facts, name, value, ...}   what was found, by name
 --         {'absent'}            there is no such job
 --         {'newer', layout}     the queue was written by a newer version
--- include clock chunks job_keys records lines limits choose job_queue
+-- include clock chunks job_keys types records lines limits choose job_queue
 local keys = jobs.keys_beside(KEYS[1])
 local id, depth = ARGV[1], tonumber(ARGV[2])
 
@@ -27,7 +27,7 @@ say('type_paused', redis.call('SISMEMBER', keys.paused_types, head.type))
 say('running', tonumber(redis.call('HGET', keys.counts, 'uA:') or '0'))
 local handlers, workers = {}, redis.call('HGETALL', keys.types)
 for index = 1, #workers, 2 do
-  if jobs.handles(workers[index + 1], head.type) then handlers[#handlers + 1] = workers[index] end
+  if handles(workers[index + 1], head.type) then handlers[#handlers + 1] = workers[index] end
 end
 say('workers', #workers / 2)
 say('handlers', table.concat(handlers, ' '))

@@ -13,7 +13,7 @@
 --
 -- Returns {'ok', returned, dead}     how many jobs wait again, and how many have come to their end
 --         {'newer', layout}          the queue was written by a newer version
--- include clock channels memory chunks job_keys records changes lines endings wake limits choose settle job_queue
+-- include clock channels memory chunks job_keys types records changes lines endings wake limits choose settle job_queue
 local memory, keys, running = KEYS[1], jobs.keys_beside(KEYS[2]), KEYS[3]
 local operation, worker, lost, death = unpack(ARGV)
 

@@ -6,7 +6,7 @@
 --
 -- Returns {'ok', wait_ms, schedules}   when to come again (-1: when it has time), the schedules that are due
 --         {'newer', layout}            the queue was written by a newer version
--- include clock channels job_keys wake hand_out
+-- include clock channels types job_keys wake hand_out
 local keys, worker, is_busy = jobs.keys_beside(KEYS[1]), ARGV[1], ARGV[2] == '1'
 
 jobs.guard(keys, {zset = {'alarms', 'levels', 'due', 'slots'}, set = {'idle', 'strays', 'members'}})

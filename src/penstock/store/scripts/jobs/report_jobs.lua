@@ -26,14 +26,19 @@
 --         {refused, 'too_many'}     the worker holds `max_held` jobs already
 --         {refused, 'tasks'}        the queue holds plain tasks
 --         {refused, 'newer', layout}  the queue was written by a newer version
--- include clock channels memory chunks job_keys records changes lines endings wake limits choose hand_out settle job_queue
-local memory, keys, running = KEYS[1], jobs.keys_beside(KEYS[2]), KEYS[3]
+-- include clock channels memory chunks job_keys types records changes lines endings wake limits choose hand_out settle job_queue plain report_plain
+local memory, running = KEYS[1], KEYS[3]
 local operation, worker, limit, wait, max_held = unpack(ARGV, 1, 5)
-local FIRST, EACH = 6, 7
+
+local done = recall(memory, operation)
+local answer = not done and report_plain(memory, operation, KEYS[2], running)
+if answer then return answer end
+
+-- Shared functions from here.
+local keys, FIRST, EACH = jobs.keys_beside(KEYS[2]), 6, 7
 local claim = {worker = worker, memory = memory, running = running, limit = tonumber(limit), wait = wait ~= '0',
   offer = tonumber(wait) - 1, max_held = tonumber(max_held)}
 
-local done = recall(memory, operation)
 if done then
   local reply = jobs.repeat_hand_out(keys, claim, done)
   table.insert(reply, 1, done[2] or {})

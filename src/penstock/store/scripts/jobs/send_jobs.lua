@@ -20,14 +20,14 @@
 --         {'full', waiting, max, bytes, max_bytes}   there is no room for these jobs
 --         {'tasks'}                            the queue holds plain tasks
 --         {'newer', layout}                    the queue was written by a newer version
--- include clock channels memory queue chunks job_keys records changes lines endings wake job_queue choose admit hand_over
-local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
-local operation, incarnation, origin = ARGV[1], ARGV[2], ARGV[3]
-local FIRST_GROUP = 4
+-- include clock channels memory queue chunks job_keys types records changes lines endings wake job_queue choose admit plain hand_over
+local memory, operation, incarnation, origin = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 
-local done = recall(memory, operation)
+local done = recall(memory, operation) or hand_over(memory, operation, KEYS[2])
 if done then return done end
 
+-- Shared functions from here.
+local keys, FIRST_GROUP = jobs.keys_beside(KEYS[2]), 4
 local settings = jobs.guard_admission(keys)
 local known = settings.incarnation
 local refusal = refuse_queue(memory, operation, known, incarnation)
@@ -46,15 +46,10 @@ if refusal then
   return remember(memory, operation, refusal)
 end
 
-local taker = jobs.find_taker(keys, sending, now)
-if not taker then jobs.check_admission(keys, sending, now) end
+jobs.check_admission(keys, sending, now)
 if not known then create_queue(keys.meta, incarnation) end
 if not settings.kind then jobs.become_job_queue(keys) end
-if taker then
-  jobs.hand_over(keys, sending, taker, now)
-else
-  jobs.admit_jobs(keys, sending, now)
-end
+jobs.admit_jobs(keys, sending, now)
 local reply = {'ok'}
 for _, found in ipairs(sending.existing) do
   reply[#reply + 1] = found[1]

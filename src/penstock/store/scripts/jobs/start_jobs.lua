@@ -23,7 +23,7 @@
 --         {'too_many'}     the worker holds `max_held` jobs already
 --         {'tasks'}        the queue holds plain tasks
 --         {'newer', layout}  the queue was written by a newer version
--- include clock channels memory chunks job_keys records changes lines endings wake limits choose hand_out job_queue
+-- include clock channels memory chunks job_keys types records changes lines endings wake limits choose hand_out job_queue
 local memory, keys, running = KEYS[1], jobs.keys_beside(KEYS[2]), KEYS[3]
 local operation, worker, limit, wait, max_held = unpack(ARGV)
 local claim = {worker = worker, memory = memory, running = running, limit = tonumber(limit), wait = wait ~= '0',

@@ -1,0 +1,63 @@
+-- That the only job of a worker is done, and that it waits for the next: what report_jobs does of this, where there is
+-- nothing else to see to. With every 16th request old jobs are purged, which is left to the usual way.
+
+-- What report_jobs answers, or nil if it has to go the usual way: then nothing is written.
+local function report_plain(memory, operation, meta, running)
+  local worker, process, payload = ARGV[2], ARGV[6], ARGV[12]
+  local is_single = #ARGV == 12 and ARGV[7] == 'done' and ARGV[3] ~= '0' and ARGV[4] == '2'
+  if not is_single or #payload > jobs.NOTICE_BYTES or operation % 16 == 0 then return nil end
+  local call, base = redis.call, string.sub(meta, 1, -5)
+  local id = call('HGET', running, process)
+  if not id or call('HLEN', running) ~= 1 then return nil end
+  local kind, layout, paused, history_length, finished, done, kept_bytes = unpack(call('HMGET', meta, 'kind', 'layout', 'paused',
+    'history_length', 'finished', 'done', 'kept_bytes'))
+  if kind ~= 'jobs' or tonumber(layout) > jobs.LAYOUT or paused then return nil end
+  if call('EXISTS', base .. 'levels', base .. 'strays', base .. 'limits', base .. 'due', base .. 'slots', base .. 'unparks',
+      base .. 'alarms') > 0 then
+    return nil
+  end
+  if call('SISMEMBER', base .. 'members', worker) == 0 then return nil end
+  local facts, counts, idle, offers = base .. 'facts', base .. 'counts', base .. 'idle', base .. 'offers'
+  local text = call('HGET', facts, id)
+  if not text then return nil end
+  local _, state, marks, turn, created, number, failures, crashes, since, _, started, _, token, bytes, holder, _, head =
+    struct.unpack(jobs.FACTS, text)
+  local flags, type, tenant = open_plain(head)
+  if not type or state ~= jobs.RUNNING or marks > 0 or crashes > 0 or flags % 2 == jobs.FORGET_WHEN_DONE then return nil end
+  -- A list whose page is new gets an entry in its directory, which is left to the usual way too.
+  local page = base .. 'page:' .. whole((number - number % jobs.PAGE) / jobs.PAGE) .. ':' .. jobs.DONE
+  local pages = {page .. 'A:', page .. 'T:' .. type, tenant ~= '' and page .. 'N:' .. tenant or nil}
+  for index = 1, #pages do
+    if call('SCARD', pages[index]) == 0 then return nil end
+  end
+  -- What is written to and was not read yet is looked at, which finds a key of the wrong type.
+  call('XLEN', base .. 'history')
+  call('ZCARD', base .. 'finished')
+  call('HLEN', counts)
+  call('HLEN', offers)
+  call('SCARD', idle)
+
+  local now, waited_ms, attempt = now_ms(), started - since, failures + 1
+  allow_when_full(memory)
+  call('XADD', base .. 'history', 'MAXLEN', '~', history_length or jobs.HISTORY_LENGTH, '*', 'attempt', struct.pack(jobs.ENDED,
+    jobs.LAYOUT, attempt, waited_ms > 0 and waited_ms or 0, bytes, now, #id, id, #type, type, #tenant, tenant, #holder, holder,
+    4, 'done', #ARGV[8], ARGV[8], #ARGV[9], ARGV[9]))
+  call('HDEL', running, process)
+  call('SADD', idle, worker)
+  call('HSET', offers, worker, '1')
+  call('HSET', facts, id, struct.pack(jobs.FACTS, jobs.LAYOUT, jobs.DONE, 0, turn, created, number, failures, 0, since, now, started,
+    now, token, bytes, #holder, holder, 0, '', #head, head) .. payload)
+  call('ZADD', base .. 'finished', whole(now), id)
+  local gone = count_plain(counts, jobs.RUNNING, type, tenant, -1)
+  if #gone > 0 then call('HDEL', counts, unpack(gone)) end -- a count of nothing is not kept
+  count_plain(counts, jobs.DONE, type, tenant, 1)
+  for index = 1, #pages do call('SADD', pages[index], id) end
+  call('HSET', meta, 'finished', whole((finished or 0) + 1), 'done', whole((done or 0) + 1),
+    'kept_bytes', whole((kept_bytes or 0) + bytes + #payload))
+  local channel = base .. 'job:' .. string.sub(id, -jobs.SENDER_DIGITS)
+  local to_events, to_endings = have_subscribers(base .. 'events', channel)
+  if to_events then tell_plain(base .. 'events', 'done', id, now, attempt - 1, type, holder) end
+  if to_endings then publish(channel, struct.pack('>Bc0c1c1Bc0', #id, id, jobs.DONE, 'y', 0, '') .. payload) end
+  remember(memory, operation, {'empty', {}})
+  return {{}, 'empty', -1, {}}
+end
