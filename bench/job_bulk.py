@@ -38,10 +38,10 @@ class Stopwatch:
         router: Any = client.store.router
         exchange = router.exchange
 
-        def watched(key: str, request: bytes, meanwhile: Any = None) -> Any:
+        def watched(*arguments: Any, **settings: Any) -> Any:
             before_ms = self._cpu_ms()
             try:
-                return exchange(key, request, meanwhile)
+                return exchange(*arguments, **settings)
             finally:
                 self._took_ms.append(self._cpu_ms() - before_ms)
 
