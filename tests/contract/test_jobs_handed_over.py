@@ -13,7 +13,7 @@ import pytest
 
 import penstock
 from penstock.codec.records import open_handed_over, pack_head
-from penstock.errors import StoreError
+from penstock.errors import QueueFull, StoreError
 from penstock.model.job_options import make_options
 from penstock.store.command import Operation
 from penstock.store.commands import jobs
@@ -239,6 +239,42 @@ def test_what_is_of_no_concern_is_not_in_the_way(
     mail.add("email", "now")
 
     assert data_of(taker.hear()) == ["now"]
+
+
+def test_jobs_that_are_parked_count_for_the_length_of_a_queue(
+    ps: penstock.Penstock, mail: penstock.Jobs, taker: Taker
+) -> None:
+    busy = Hand(ps, "busy")
+    mail.limit("host", concurrency=1)
+    mail.add_many("email", [1, 2], key="host")
+    busy.claim(2)
+    mail.configure(max_length=1)
+    taker.claim(offer=1)
+
+    with pytest.raises(QueueFull, match="holds 1 of at most 1"):
+        mail.add("email", 3)
+
+    assert taker.hear() == []
+
+
+def test_an_id_from_a_clock_that_is_behind_is_handed_over(
+    ps: penstock.Penstock, mail: penstock.Jobs, taker: Taker
+) -> None:
+    def send(number: int) -> None:
+        head = pack_head(make_options("email", {}))
+        groups = [Group(head, 0, 0, 0, [(number, b"{}")])]
+        ps.store.run_once(lambda o: jobs.send_jobs(taker.keys, o, groups))
+
+    for number in (10**15, 10**15 - 1):
+        send(number)
+        [handed] = taker.hear()
+        taker.finish(handed)
+        taker.claim(offer=1)
+
+    assert int(ps.store.call(taker.keys.meta, "HGET", taker.keys.meta, "newest")) == 10**15
+    with pytest.raises(jobs.IdTaken):
+        send(10**15 - 1)
+    check_jobs(ps.store, taker.keys)
 
 
 def test_a_job_does_not_overtake_those_that_wait(

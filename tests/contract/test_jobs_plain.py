@@ -145,6 +145,19 @@ def test_the_worker_is_handed_the_next_one(
     check_jobs(ps.store, waiter.keys)
 
 
+def test_an_alarm_that_is_left_over_is_not_in_the_way(
+    ps: penstock.Penstock, listen: Callable[[str], Ear]
+) -> None:
+    waiter = Waiter(ps, listen, "mail")
+    key = f"{waiter.keys.tag}:alarms"
+    _, without = trace(waiter, listen, PLAIN, {})
+
+    ps.store.call(key, "ZADD", key, 1, waiter.id)
+    _, took = trace(waiter, listen, PLAIN, {})
+
+    assert took == without
+
+
 def test_what_waits_meanwhile_is_started_by_the_report(
     ps: penstock.Penstock, listen: Callable[[str], Ear]
 ) -> None:

@@ -61,6 +61,14 @@ def test_what_is_used_seldom_is_set_up_when_it_is_used() -> None:
     assert "function jobs.helper" in deferred
 
 
+def test_what_may_be_all_comes_before_the_functions() -> None:
+    body = "if twice(1) > ARGV[1] then return 1 end\n-- Shared functions from here.\nreturn {}\n"
+    text = link(FRAGMENTS, body.format("jobs.usual(1)"))
+
+    assert text.index("local function twice") < text.index("return 1") < text.index("local jobs")
+    assert text.endswith("return jobs.usual(1)\n")
+
+
 @pytest.mark.parametrize(
     ("body", "reply"),
     [

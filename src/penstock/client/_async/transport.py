@@ -120,12 +120,17 @@ class _Link(asyncio.Protocol):
         self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()
         self._watch: asyncio.TimerHandle | None = None
         self._ended = self._loop.create_future()
+        self._nobody: asyncio.Future[Any] = self._loop.create_future()
+        """waits for replies that are of no interest"""
+        self._nobody.set_result(None)
         self._reason = "the connection was closed"
 
     def exchange(self, packed: bytes, replies: int = 1) -> asyncio.Future[Any]:
-        for _ in range(replies):
-            future: asyncio.Future[Any] = self._loop.create_future()
-            self._waiting.append((future, self._loop.time()))
+        future: asyncio.Future[Any] = self._loop.create_future()
+        now = self._loop.time()
+        for _ in range(replies - 1):
+            self._waiting.append((self._nobody, now))
+        self._waiting.append((future, now))
         if self.is_closed:
             future.set_exception(ConnectionLost("the connection is closed"))
             return future

@@ -19,8 +19,10 @@ end
 
 -- Whether one more job may come in, with which the queue has so many bytes.
 local function has_room(counts, max_length, max_bytes, bytes)
-  local scheduled, blocked = unpack(redis.call('HMGET', counts, jobs.SCHEDULED .. 'A:', jobs.BLOCKED .. 'A:'))
-  local waiting = (scheduled or 0) + (blocked or 0)
+  -- Nothing is in line, but some may be parked.
+  local ready, scheduled, blocked = unpack(redis.call('HMGET', counts, jobs.READY .. 'A:', jobs.SCHEDULED .. 'A:',
+    jobs.BLOCKED .. 'A:'))
+  local waiting = (ready or 0) + (scheduled or 0) + (blocked or 0)
   return waiting + 1 <= tonumber(max_length or waiting + 1) and bytes <= tonumber(max_bytes or bytes)
 end
 
@@ -43,7 +45,12 @@ local function hand_over(memory, operation, meta)
   -- An id that is greater than all before needs not be looked for.
   local is_empty = call('HLEN', base .. 'jobs') == 0
   newest = newest or is_empty and '0'
-  if not newest or #id < #newest or (#id == #newest and id <= newest) then return nil end
+  if not newest then return nil end
+  if #id > #newest or (#id == #newest and id > newest) then
+    newest = id
+  elseif call('HEXISTS', base .. 'jobs', id) == 1 then
+    return nil
+  end
   local now = now_ms()
   local is_any = call('EXISTS', base .. 'levels', base .. 'strays', base .. 'suspects', base .. 'limits', base .. 'paused_types',
     base .. 'due', base .. 'slots', base .. 'unparks') > 0
@@ -58,7 +65,7 @@ local function hand_over(memory, operation, meta)
 
   local number, process = (turn or 0) + 1, last + 1
   local record = struct.pack(jobs.RECORD, jobs.LAYOUT, now, number, #head, head) .. data
-  call('HSET', meta, 'turn', whole(number), 'newest', id, 'process', whole(process), 'sent', whole((sent or 0) + 1),
+  call('HSET', meta, 'turn', whole(number), 'newest', newest, 'process', whole(process), 'sent', whole((sent or 0) + 1),
     'started', whole((started or 0) + 1))
   if not kind then call('HSET', meta, 'kind', 'jobs', 'layout', jobs.LAYOUT) end
   call('HSET', base .. 'jobs', id, record)

@@ -12,8 +12,7 @@ local function report_plain(memory, operation, meta, running)
   local kind, layout, paused, history_length, finished, done, kept_bytes = unpack(call('HMGET', meta, 'kind', 'layout', 'paused',
     'history_length', 'finished', 'done', 'kept_bytes'))
   if kind ~= 'jobs' or tonumber(layout) > jobs.LAYOUT or paused then return nil end
-  if call('EXISTS', base .. 'levels', base .. 'strays', base .. 'limits', base .. 'due', base .. 'slots', base .. 'unparks',
-      base .. 'alarms') > 0 then
+  if call('EXISTS', base .. 'levels', base .. 'strays', base .. 'limits', base .. 'due', base .. 'slots', base .. 'unparks') > 0 then
     return nil
   end
   if call('SISMEMBER', base .. 'members', worker) == 0 then return nil end
