@@ -621,21 +621,21 @@ def test_connections_cut_all_the_time_cost_no_task_and_double_none(
 
 
 def test_a_connection_that_is_lost_is_no_error_that_nobody_sees(
-    server: RedisServer, queue: penstock.Queue, namespace: str, caplog: pytest.LogCaptureFixture
+    server: RedisServer, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def lose_one(proxy: FaultProxy) -> None:
         async with await penstock.aconnect(f"unix://{proxy.path}", namespace=namespace) as ps:
-            await ps.queue("mail").enqueue(b"first")
+            await ps.jobs("jobs").add("email")
             rule = proxy.plan(Fault.LOSE_REQUEST, 1, lambda request: request == [b"PING"])
-            await ps.queue("mail").enqueue(b"second")
+            await ps.jobs("jobs").add("email")
             assert rule.hits == 1
+            assert (await ps.jobs("jobs").counts())["ready"] == 2
             gc.collect()
 
     with FaultProxy(server.folder, server.socket, name=f"{namespace}.sock") as proxy:
         asyncio.run(lose_one(proxy))
 
     assert [record.message for record in caplog.records if record.name == "asyncio"] == []
-    assert queue.page().tasks == [b"first", b"second"]
 
 
 def test_a_cancelled_call_leaves_the_connection_in_step(

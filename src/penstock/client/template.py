@@ -33,6 +33,7 @@ class Template:
         marks = _MARKS[:values]
         command = build(Operation(_LANE, _NUMBER), *marks)
         self.key = command.keys[0]
+        self.tells_others = command.script.tells_others
         self._usual_items = 1 + usual
         parts: tuple[Argument, ...] = ("EVALSHA", digest, len(command.keys))
         parts += (*command.keys, *command.arguments)

@@ -44,7 +44,9 @@ class Script:
     name: str
     source: str
     tells_others: bool = False
-    """whether somebody may wait for what it does"""
+    """whether somebody is likely to wait for what it does, so that it is worth a little more of
+    the sender's time to let them go first; with plain tasks it is not
+    """
 
     @property
     def keys(self) -> list[Parameter]:
@@ -81,7 +83,8 @@ def load(name: str) -> Script:
     """The script `scripts/<name>.lua`."""
     source = _read(f"{name}.lua")
     included = _INCLUDE.search(source)
-    return Script(name, source, included is not None and "channels" in included[1].split())
+    can_tell = included is not None and "channels" in included[1].split()
+    return Script(name, source, can_tell and name.startswith("jobs/"))
 
 
 def script_names() -> list[str]:

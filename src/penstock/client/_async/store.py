@@ -120,7 +120,9 @@ class AsyncStore:
         lane = self._lanes.take()
         packed = template.fill(lane.name, lane.number, *values)
         try:
-            reply = await self.router.exchange(template.key, packed, others_first=True)
+            reply = await self.router.exchange(
+                template.key, packed, others_first=template.tells_others
+            )
             if template.is_usual(reply):
                 self._lanes.give_back(lane)
                 return None

@@ -122,7 +122,7 @@ class Store:
         lane = self._lanes.take()
         packed = template.fill(lane.name, lane.number, *values)
         try:
-            reply = self.router.exchange(template.key, packed, others_first=True)
+            reply = self.router.exchange(template.key, packed, others_first=template.tells_others)
             if template.is_usual(reply):
                 self._lanes.give_back(lane)
                 return None
