@@ -7,11 +7,11 @@ function jobs.guard_admission(keys)
   local is_empty = call('HLEN', keys.jobs) == 0
   call('HLEN', keys.facts)
   call('HLEN', keys.counts)
-  local levels, idle = call('ZCARD', keys.levels), call('SCARD', keys.idle)
+  call('ZCARD', keys.levels)
+  call('SCARD', keys.idle)
   local is_any = call('EXISTS', base .. 'unique_jobs', base .. 'progress', base .. 'due', base .. 'windows') > 0
   keys.is_used = is_any and jobs.guard(keys, {hash = {'unique_jobs', 'progress'}, zset = {'due', 'windows'}}) or {}
   local settings = jobs.read_settings(keys)
-  settings.levels, settings.idle = levels, idle
   if is_empty and not settings.newest then settings.newest = '0' end
   return settings
 end

@@ -199,11 +199,13 @@ function jobs.tell(keys, changes, kind, id, facts, detail)
 end
 
 -- Says to whoever waits for a job that it has ended, and with `outcome` how, or that it has to be looked up.
+jobs.NOTICE = '>Bc0c1c1Bc0' -- id, state, whether the outcome follows, reason
+
 function jobs.notify(keys, changes, id, state, reason, outcome)
   local listeners, channel = keys.listeners or jobs.ask_listeners(keys, id), jobs.ending_channel(keys, id)
   if listeners[channel] == nil then listeners[channel] = has_subscribers(channel) end
   if not listeners[channel] then return end
-  local notices, text = changes.notices, struct.pack('>Bc0c1c1Bc0', #id, id, state, outcome and 'y' or 'n', #reason, reason)
+  local notices, text = changes.notices, struct.pack(jobs.NOTICE, #id, id, state, outcome and 'y' or 'n', #reason, reason)
   notices[#notices + 1] = {channel, text .. (outcome or '')}
 end
 

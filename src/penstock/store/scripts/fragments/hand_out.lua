@@ -192,9 +192,11 @@ function jobs.hand_out(keys, changes, claim, now)
   return answer
 end
 
--- A few finished jobs are purged with every 16th request, or with each that finishes many; more of them than come in.
+-- A few finished jobs are purged with one request of so many, or with each that finishes many; more of them than come in.
+jobs.PURGE_EVERY = 16
+
 function jobs.purge_some(keys, changes, operation, finished, now)
-  if finished <= 8 and tonumber(operation) % 16 ~= 0 then return end
+  if finished <= 8 and tonumber(operation) % jobs.PURGE_EVERY ~= 0 then return end
   jobs.purge_up_to(keys, changes, 2 * finished + 40, now)
 end
 

@@ -1,11 +1,11 @@
 -- That the only job of a worker is done, and that it waits for the next: what report_jobs does of this, where there is
--- nothing else to see to. With every 16th request old jobs are purged, which is left to the usual way.
+-- nothing else to see to. A request with which old jobs are purged is left to the usual way.
 
 -- What report_jobs answers, or nil if it has to go the usual way: then nothing is written.
 local function report_plain(memory, operation, meta, running)
   local worker, process, payload = ARGV[2], ARGV[6], ARGV[12]
   local is_single = #ARGV == 12 and ARGV[7] == 'done' and ARGV[3] ~= '0' and ARGV[4] == '2'
-  if not is_single or #payload > jobs.NOTICE_BYTES or operation % 16 == 0 then return nil end
+  if not is_single or #payload > jobs.NOTICE_BYTES or operation % jobs.PURGE_EVERY == 0 then return nil end
   local call, base = redis.call, string.sub(meta, 1, -5)
   local id = call('HGET', running, process)
   if not id or call('HLEN', running) ~= 1 then return nil end
@@ -56,7 +56,7 @@ local function report_plain(memory, operation, meta, running)
   local channel = base .. 'job:' .. string.sub(id, -jobs.SENDER_DIGITS)
   local to_events, to_endings = have_subscribers(base .. 'events', channel)
   if to_events then tell_plain(base .. 'events', 'done', id, now, attempt - 1, type, holder) end
-  if to_endings then publish(channel, struct.pack('>Bc0c1c1Bc0', #id, id, jobs.DONE, 'y', 0, '') .. payload) end
+  if to_endings then publish(channel, struct.pack(jobs.NOTICE, #id, id, jobs.DONE, 'y', 0, '') .. payload) end
   remember(memory, operation, {'empty', {}})
   return {{}, 'empty', -1, {}}
 end
