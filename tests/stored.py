@@ -34,6 +34,10 @@ class Stored:
             for key in client.scan_iter(self._pattern, count=10_000)
         }
 
+    def on_each_server(self, *command: str) -> None:
+        for client in self._clients:
+            client.execute_command(*command)
+
     def __getitem__(self, key: str) -> Value:
         return self.everything()[key]
 

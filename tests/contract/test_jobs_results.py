@@ -16,7 +16,7 @@ import pytest
 import penstock
 from penstock.client.ending_channel import EndingChannel
 from penstock.client.job_ids import new_ids
-from penstock.client.results import _Watch
+from penstock.client.watch import Watch
 from penstock.codec.ids import SENDERS, id_text
 from penstock.errors import (
     InvalidArgument,
@@ -596,7 +596,7 @@ def test_a_job_whose_id_is_from_a_clock_that_is_ahead_is_not_waited_for_in_vain(
         wait_for(lambda: channel.jobs)
 
         watch._round_at = 0.0
-        watch._call()
+        watch._bell.ring()
 
         assert result.result(20) == "ended before"
 
@@ -617,14 +617,14 @@ def test_a_result_can_be_asked_for_again(
 def test_a_result_that_is_not_kept_is_heard_although_the_job_is_gone_by_now(
     mail: penstock.Jobs, hand: Hand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look, is_looking, has_ended = _Watch._look, threading.Event(), threading.Event()
+    look, is_looking, has_ended = Watch._look, threading.Event(), threading.Event()
 
-    def look_late(watch: _Watch) -> None:
+    def look_late(watch: Watch) -> None:
         is_looking.set()
         has_ended.wait(20)
         look(watch)
 
-    monkeypatch.setattr(_Watch, "_look", look_late)
+    monkeypatch.setattr(Watch, "_look", look_late)
     job = mail.add("email", keep=False)
     with ThreadPoolExecutor(1) as thread:
         result = thread.submit(job.result, 20)
@@ -655,7 +655,7 @@ def test_what_ends_while_nobody_waits_is_not_kept_for_ever() -> None:
 
     for number in numbers:
         assert not channel.must_look(number)
-        channel.heard(number)
+        channel.heard(number, None)
 
     assert all(map(channel.must_look, numbers))
     assert not channel.must_look(new_ids()[0])

@@ -33,7 +33,7 @@ def test_a_filled_template_is_the_packed_command(
     def build(operation: Operation, task: bytes) -> Command[int]:
         return enqueue_tasks(keys, operation, (task,))
 
-    template = Template(build, DIGEST, values=1, usual=1)
+    template = Template(build, DIGEST, values=1, usual=[b"ok"], more=1)
     command = build(Operation(lane, number), task)
 
     packed = pack("EVALSHA", DIGEST, len(command.keys), *command.keys, *command.args)
@@ -58,7 +58,7 @@ def test_so_it_is_for_a_job(
     def build(operation: Operation, id_number: int, data: bytes) -> Command[dict[int, int]]:
         return send_jobs(keys, operation, groups_of(options, [id_number], [data]))
 
-    template = Template(build, DIGEST, values=2, usual=0)
+    template = Template(build, DIGEST, values=2, usual=[b"ok"], more=0)
     command = build(Operation(lane, number), id_number, data)
 
     packed = pack("EVALSHA", DIGEST, len(command.keys), *command.keys, *command.args)
@@ -71,7 +71,8 @@ def test_the_usual_answer_says_nothing_more() -> None:
         lambda operation, task: enqueue_tasks(NamespaceKeys("n").queue("q"), operation, (task,)),
         DIGEST,
         values=1,
-        usual=1,
+        usual=[b"ok"],
+        more=1,
     )
 
     assert template.is_usual([b"ok", 7])
@@ -84,5 +85,9 @@ def test_a_command_of_another_form_is_refused() -> None:
 
     with pytest.raises(AssertionError, match="not of this form"):
         Template(
-            lambda operation, task: cancel_tasks(keys, operation, task), DIGEST, values=1, usual=1
+            lambda operation, task: cancel_tasks(keys, operation, task),
+            DIGEST,
+            values=1,
+            usual=[b"ok"],
+            more=1,
         )

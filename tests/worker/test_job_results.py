@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import penstock
-from penstock.client import results
+from penstock.client import watch
 from penstock.errors import ResultTimeout, StoreUnavailable
 from tests.servers import wait_for
 from tests.worker.job_kinds import in_thread
@@ -51,7 +51,7 @@ def test_no_result_is_missed_while_connections_are_cut_all_the_time(
 def test_a_client_that_waited_for_nothing_for_long_can_still_wait(
     ps: penstock.Penstock, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(results, "_SILENCE_S", 0.1)
+    monkeypatch.setattr(watch, "_SILENCE_S", 0.1)
     serve(in_thread)
     in_thread.on(ps).send("describe itself").result(20)
 
@@ -90,21 +90,21 @@ def test_whoever_waits_is_told_when_the_client_is_closed(
 def test_a_connection_that_has_gone_silent_is_given_up_also_while_others_begin_to_wait(
     own_server: RedisServer, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(results, "_SILENCE_S", 0.3)
+    monkeypatch.setattr(watch, "_SILENCE_S", 0.3)
     with penstock.connect(own_server.url, namespace=namespace) as ps:
         with suppress(ResultTimeout):
             ps.jobs("mail").add("never").result(0.2)
-        [watch] = ps.results._mine().by_place.values()
+        [opened] = ps.results._mine().by_place.values()
         # Made while the channel is open, so that nothing is asked about it.
         job = ps.jobs("mail").add("never")
-        listener = watch._listener
+        listener = opened._listener
         os.kill(own_server.pid, signal.SIGSTOP)
         try:
 
             def is_given_up() -> bool:
                 with suppress(ResultTimeout):
                     job.result(0.05)
-                return watch._listener is not listener
+                return opened._listener is not listener
 
             wait_for(is_given_up)
         finally:

@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.client.job_ids import new_ids
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from penstock.client.results import Ending
+    from penstock.model.jobs import JobInfo
     from penstock.store.keys import QueueKeys
 
 _HEARD = 10_000
+_KEPT = 64
+_KEPT_BYTES = 16_384
+
+
+class Ending(NamedTuple):
+    """How a job has ended."""
+
+    state: str
+    """done, dead, cancelled; or removed"""
+    reason: str
+    outcome: bytes
+
+
+REMOVED = Ending("removed", "", b"")
+
+
+def ending_of(info: JobInfo | None) -> Ending | None:
+    """How a job has ended that was read, or found to be gone; None if it has not."""
+    if info is None:
+        return REMOVED
+    return Ending(info.state, info.reason, info.outcome) if info.is_final else None
 
 
 class AwaitedJob:
@@ -46,6 +67,8 @@ class EndingChannel:
         """since when nobody waits, if nobody does"""
         self._heard: dict[int, None] = {}
         """jobs of which it was heard that they have ended"""
+        self._endings: dict[int, Ending] = {}
+        """how the last of them have: one may be heard of before anybody waits for it"""
         self._certain_from = 0
         """ids from here on are those of jobs of which everything was heard; 0: of none"""
 
@@ -66,18 +89,30 @@ class EndingChannel:
         """What has been said meanwhile is missed."""
         self._certain_from = self.opens_with = 0
         self._heard.clear()
+        self._endings.clear()
         self.absent.clear()
         self.unseen = dict(self.jobs)
 
-    def heard(self, number: int) -> None:
-        """A job has ended."""
+    def heard(self, number: int, ending: Ending | None) -> None:
+        """A job has ended; None: how has to be looked up."""
         if not self.is_open:
             return
+        self._endings.pop(number, None)
+        if ending is not None and ending.state == "done" and len(ending.outcome) <= _KEPT_BYTES:
+            self._endings[number] = ending
+            if len(self._endings) > _KEPT:
+                del self._endings[next(iter(self._endings))]
         self._heard[number] = None
         if len(self._heard) > _HEARD:
             oldest = next(iter(self._heard))
             del self._heard[oldest]
             self._certain_from = max(self._certain_from, oldest + 1)
+
+    def take_ending(self, number: int) -> Ending | None:
+        """How a job has ended, if that was heard just now and nobody has asked since. Done is done,
+        a job does not leave that state; but it may be removed, so this is good for one answer.
+        """
+        return self._endings.pop(number, None)
 
     def must_look(self, number: int) -> bool:
         """Whether a job may have ended without anybody knowing here."""

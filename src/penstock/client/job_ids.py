@@ -43,6 +43,11 @@ _numbers = _Numbers()
 os.register_at_fork(after_in_child=_numbers.begin)
 
 
+def new_id() -> int:
+    """A number for one job, as of `new_ids`."""
+    return _numbers.take(1)
+
+
 def new_ids(count: int = 1) -> range:
     """Numbers for new jobs, greater than all that this process has made before."""
     first = _numbers.take(count)
@@ -51,7 +56,7 @@ def new_ids(count: int = 1) -> range:
 
 def new_job_id() -> str:
     """An id for a job that is to be sent later, or perhaps more than once, with `id=...`."""
-    return id_text(new_ids()[0])
+    return id_text(new_id())
 
 
 def age_of(number: int) -> float:

@@ -19,22 +19,28 @@ if TYPE_CHECKING:
 # Values that no real request has, to find the places by.
 _LANE = "\0lane"
 _NUMBER = -1
-_MARKS = (b"\0first", b"\0second")
+_MARKS = (b"\0first", b"\0second", b"\0third", b"\0fourth")
 
 
 class Template:
     """A numbered command: the same but for lane, number, and so many values in the order in which
-    `build` takes them. The usual answer is `ok` and as many more items as `usual` says.
+    `build` takes them. The usual answer is `usual` and as many more items as `more` says.
     """
 
     def __init__(
-        self, build: Callable[..., Command[Any]], digest: str, values: int, usual: int
+        self,
+        build: Callable[..., Command[Any]],
+        digest: str,
+        values: int,
+        usual: list[object],
+        more: int,
     ) -> None:
         marks = _MARKS[:values]
         command = build(Operation(_LANE, _NUMBER), *marks)
         self.key = command.keys[0]
         self.tells_others = command.script.tells_others
-        self._usual_items = 1 + usual
+        self._usual = usual
+        self._usual_items = len(usual) + more
         parts: tuple[Argument, ...] = ("EVALSHA", digest, len(command.keys))
         parts += (*command.keys, *command.arguments)
         expected = [self.key, _NUMBER, *marks]
@@ -58,7 +64,9 @@ class Template:
 
     def is_usual(self, reply: object) -> bool:
         """Whether there is nothing more to learn from a reply."""
-        return type(reply) is list and len(reply) == self._usual_items and reply[0] == b"ok"
+        usual = self._usual
+        is_of_size = type(reply) is list and len(reply) == self._usual_items
+        return is_of_size and reply[: len(usual)] == usual  # type: ignore[index]
 
 
 def _constant(part: Argument) -> bytes:

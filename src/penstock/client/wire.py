@@ -47,12 +47,12 @@ class ConnectionLost(Exception):
     """The connection ended before the reply came: the request may or may not have taken effect."""
 
 
-pack_parts: Callable[[tuple[Argument, ...]], bytes] = hiredis.pack_command  # type: ignore[assignment]
-"""a command as it goes over the wire"""
-
-
 def pack(*parts: Argument) -> bytes:
-    packed: bytes = hiredis.pack_command(parts)  # type: ignore[arg-type]
+    """A command as it goes over the wire."""
+    # Numbers are written here: a signal that comes while hiredis does it, and whose handler raises,
+    # would end the process with a segmentation fault (hiredis 3.5, CPython 3.11).
+    texts = tuple([str(part) if type(part) is int else part for part in parts])
+    packed: bytes = hiredis.pack_command(texts)  # type: ignore[arg-type]
     return packed
 
 
@@ -77,7 +77,7 @@ def join_packed(parts: list[Prepacked]) -> Prepacked:
 
 def pack_with(parts: tuple[Argument, ...], more: Prepacked | None) -> bytes:
     """A command whose last arguments may have been packed ahead."""
-    packed = pack_parts(parts)
+    packed = pack(*parts)
     if more is None:
         return packed
     _, _, data = packed.partition(b"\r\n")

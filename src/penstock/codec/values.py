@@ -97,7 +97,7 @@ def pack_result(value: object) -> bytes:
 def open_result(outcome: bytes) -> Any:
     if not outcome:
         return None
-    return outcome[1:] if outcome[:1] == _RAW else json.loads(outcome[1:])
+    return outcome[1:] if outcome[:1] == _RAW else _decode(outcome[1:].decode())
 
 
 def words_of(data: object, search: tuple[str, ...] | bool, limit: int) -> tuple[str, ...]:

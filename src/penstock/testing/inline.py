@@ -42,9 +42,14 @@ class InlineStore(AsyncStore):
         return self._inner.run_once(build, meanwhile)
 
     def template(
-        self, script: Script, build: Callable[..., Command[Any]], values: int, usual: int
+        self,
+        script: Script,
+        build: Callable[..., Command[Any]],
+        values: int,
+        usual: list[object],
+        more: int = 0,
     ) -> Template:
-        return self._inner.template(script, build, values, usual)
+        return self._inner.template(script, build, values, usual, more)
 
     async def run_template(
         self,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from types import TracebackType
 
-    from penstock.client.results import Ending
+    from penstock.client.ending_channel import Ending
     from penstock.client.settings import Settings
     from penstock.client.template import Template
     from penstock.model.job_options import JobOptions, Seconds

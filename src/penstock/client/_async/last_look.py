@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from penstock.client.results import ending_of
+from penstock.client.ending_channel import ending_of
 from penstock.errors import StoreUnavailable
 from penstock.store.commands.job_records import read_jobs
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from penstock.client._async.client import AsyncPenstock
     from penstock.client._async.job import AsyncJob
-    from penstock.client.results import Ending
+    from penstock.client.ending_channel import Ending
     from penstock.store.keys import QueueKeys
 
 _CHUNK = 250

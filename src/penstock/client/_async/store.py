@@ -60,6 +60,7 @@ class AsyncStore:
         self.router = async_router(address, timeout_s)
         self.retry_for_s = retry_for_s
         self._repeat_for_s = min(REPEATABLE_S if retry_for_s is None else retry_for_s, REPEATABLE_S)
+        self._is_given_up = False
         self._lanes = Lanes()
         self._dialect = dialect
         self._digests: dict[Script, str] = {}
@@ -103,10 +104,16 @@ class AsyncStore:
         return command.decode(reply)
 
     def template(
-        self, script: Script, build: Callable[..., Command[Any]], values: int, usual: int
+        self,
+        script: Script,
+        build: Callable[..., Command[Any]],
+        values: int,
+        usual: list[object],
+        more: int = 0,
     ) -> Template:
         """A command of this script, prepared to be sent often."""
-        return Template(build, self._digests.get(script) or self._learn(script), values, usual)
+        digest = self._digests.get(script) or self._learn(script)
+        return Template(build, digest, values, usual, more)
 
     async def run_template(
         self,
@@ -141,6 +148,10 @@ class AsyncStore:
 
     async def close(self) -> None:
         await self.router.close()
+
+    def give_up(self) -> None:
+        """Whatever is under way is not repeated any more: nobody waits for it."""
+        self._is_given_up = True
 
     async def _send(
         self,
@@ -205,6 +216,8 @@ class AsyncStore:
             if wait_s is None:
                 raise unavailable(self.address, patience.waited_s(), reason) from reason
             await pause(wait_s)
+            if self._is_given_up:
+                raise unavailable(self.address, patience.waited_s(), reason) from reason
 
     async def _check_nodes(self) -> None:
         """Tasks can be lost on any node. One that is down is left to the day it is needed."""

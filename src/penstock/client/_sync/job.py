@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.client._sync.last_look import find_ended
-from penstock.client._sync.transport import Arrivals
+from penstock.client._sync.transport import Arrivals, read_ending
 from penstock.codec.ids import id_text
 from penstock.codec.records import open_error
 from penstock.codec.values import open_result
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from penstock.client._sync.client import Penstock
-    from penstock.client.results import Ending
+    from penstock.client.ending_channel import Ending
     from penstock.model.jobs import Attempt, JobInfo, JobState, Priority, Progress
     from penstock.store.keys import QueueKeys
 
@@ -101,17 +102,11 @@ class Job(Generic[R]):
         ResultTimeout if it has not ended within `timeout` seconds.
         """
         timeout_s = None if timeout is None else check_seconds("timeout", timeout)
-        future = self._watch()
-        arrivals: Arrivals[Ending] = Arrivals()
-        arrivals.expect(future)
-        try:
-            heard = arrivals.take(timeout_s)
-            ending = None if heard else (find_ended([self])).get(self)
-        finally:
-            self._forget(future)
-        if future.done():
-            # If it is not kept, this is all that is known of how it ended.
-            ending = future.result()
+        began_at = time.monotonic()
+        ending = read_ending(self._client.results, self._keys, self._number, timeout_s)
+        if ending is None:
+            left_s = None if timeout_s is None else timeout_s - (time.monotonic() - began_at)
+            ending = self._wait(left_s)
         if ending is None:
             raise ResultTimeout(
                 f"job {self.id} has not ended within {timeout_s:g} s; it may still do so, "
@@ -203,6 +198,19 @@ class Job(Generic[R]):
                 f"job {self.id} is {state}; when and how urgently it runs can only be changed "
                 "while it is scheduled or ready"
             )
+
+    def _wait(self, timeout_s: float | None) -> Ending | None:
+        """How it has ended, if it does in time."""
+        future = self._watch()
+        arrivals: Arrivals[Ending] = Arrivals()
+        arrivals.expect(future)
+        try:
+            heard = arrivals.take(None if timeout_s is None else max(0.0, timeout_s))
+            ending = None if heard else (find_ended([self])).get(self)
+        finally:
+            self._forget(future)
+        # If it is not kept, this is all that is known of how it ended.
+        return future.result() if future.done() else ending
 
     def _watch(self) -> Future[Ending]:
         return self._client.results.watch(self._keys, self._number)

@@ -15,7 +15,7 @@ from penstock.client._sync.job import Job
 from penstock.client._sync.subscription import Subscription
 from penstock.client._sync.transport import pause
 from penstock.client.batches import Batches
-from penstock.client.job_ids import new_ids
+from penstock.client.job_ids import new_id
 from penstock.client.parcels import groups_of, pack_job, seal, size_of_job
 from penstock.codec.ids import id_number
 from penstock.codec.records import open_event
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 
     from penstock.client._sync.client import Penstock
     from penstock.client.parcels import Parcel
+    from penstock.client.template import Template
     from penstock.client.wire import Meanwhile
     from penstock.model.job_filters import FilterSettings
     from penstock.model.job_rules import JobRules
@@ -88,6 +89,8 @@ class Jobs:
         self._store = client.store
         self._keys = client.keys.queue(name)
         self._max_payload = client.settings.max_payload
+        self._last_sent: tuple[JobOptions, Template] | None = None
+        """most jobs are sent with the same options as the one before"""
         self.name = name
 
     def add(self, type: str, data: object = None, **options: Unpack[JobSettings]) -> Job[Any]:
@@ -387,18 +390,14 @@ class Jobs:
 
     def _send_template(self, options: JobOptions, data: bytes) -> Job[Any] | None:
         """Send a job in the way that costs least; None if that does not do."""
-        templates, name = self._client.templates, (self._keys, options)
 
         def build(operation: Operation, number: int, data: bytes) -> Command[dict[int, int]]:
             return jobs.send_jobs(self._keys, operation, groups_of(options, [number], [data]))
 
-        template = templates.get(name)
-        if template is None:
-            if len(templates) >= _TEMPLATES:
-                templates.clear()
-            template = self._store.template(jobs.SEND_JOBS, build, values=2, usual=0)
-            templates[name] = template
-        [number] = new_ids()
+        last = self._last_sent
+        if last is None or last[0] is not options:
+            last = self._last_sent = (options, self._template(options, build))
+        template, number = last[1], new_id()
         try:
             existing = self._store.run_template(
                 template, (b"%d" % number, data), lambda operation: build(operation, number, data)
@@ -413,11 +412,23 @@ class Jobs:
             return self._job(existing[0], options.type, is_new=False)
         return self._job(number, options.type)
 
+    def _template(self, options: JobOptions, build: Callable[..., Command[Any]]) -> Template:
+        templates, name = self._client.templates, (self._keys, options)
+        template = templates.get(name)
+        if template is None:
+            if len(templates) >= _TEMPLATES:
+                templates.clear()
+            template = self._store.template(jobs.SEND_JOBS, build, values=2, usual=[b"ok"])
+            templates[name] = template
+        return template
+
     def _send_parcel(
         self, options: JobOptions, parcel: Parcel, prepare_next: Meanwhile = None
     ) -> list[Job[Any]]:
         client, keys, kind = self._client, self._keys, options.type
         made: list[Job[Any]] = []
+        if options.id:
+            client.results.forget_ending(keys, parcel.numbers[0])
 
         def while_it_is_sent() -> None:
             made[:] = [Job(client, keys, number, kind) for number in parcel.numbers]

@@ -65,7 +65,7 @@ class Queue:
             self._check(task)
         if self._template is None:
             self._template = self._store.template(
-                tasks.ENQUEUE_TASKS, self._enqueue_command, values=1, usual=1
+                tasks.ENQUEUE_TASKS, self._enqueue_command, values=1, usual=[b"ok"], more=1
             )
         try:
             self._store.run_template(

@@ -62,6 +62,7 @@ class Store:
         self.router = router(address, timeout_s)
         self.retry_for_s = retry_for_s
         self._repeat_for_s = min(REPEATABLE_S if retry_for_s is None else retry_for_s, REPEATABLE_S)
+        self._is_given_up = False
         self._lanes = Lanes()
         self._dialect = dialect
         self._digests: dict[Script, str] = {}
@@ -105,10 +106,16 @@ class Store:
         return command.decode(reply)
 
     def template(
-        self, script: Script, build: Callable[..., Command[Any]], values: int, usual: int
+        self,
+        script: Script,
+        build: Callable[..., Command[Any]],
+        values: int,
+        usual: list[object],
+        more: int = 0,
     ) -> Template:
         """A command of this script, prepared to be sent often."""
-        return Template(build, self._digests.get(script) or self._learn(script), values, usual)
+        digest = self._digests.get(script) or self._learn(script)
+        return Template(build, digest, values, usual, more)
 
     def run_template(
         self,
@@ -141,6 +148,10 @@ class Store:
 
     def close(self) -> None:
         self.router.close()
+
+    def give_up(self) -> None:
+        """Whatever is under way is not repeated any more: nobody waits for it."""
+        self._is_given_up = True
 
     def _send(
         self,
@@ -203,6 +214,8 @@ class Store:
             if wait_s is None:
                 raise unavailable(self.address, patience.waited_s(), reason) from reason
             pause(wait_s)
+            if self._is_given_up:
+                raise unavailable(self.address, patience.waited_s(), reason) from reason
 
     def _check_nodes(self) -> None:
         """Tasks can be lost on any node. One that is down is left to the day it is needed."""

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from penstock.client.address import Address, Endpoint
+    from penstock.client.bell import Bell
+    from penstock.client.ending_channel import Ending
+    from penstock.client.results import Results
     from penstock.client.wire import Meanwhile
+    from penstock.store.keys import QueueKeys
 
 T = TypeVar("T")
 
@@ -107,8 +111,9 @@ class Channel:
         return connection
 
     def close(self) -> None:
-        while self._free:
-            self._free.pop().close()
+        with suppress(IndexError):  # asked in one step, as others may close it too
+            while True:
+                self._free.pop().close()
 
 
 class _Connection:
@@ -128,6 +133,8 @@ class _Connection:
             if tls:
                 self._open(lambda: self._secure(tls, endpoint.host))
         self.reader = new_reader()
+        self._buffer = bytearray(_READ_BYTES)  # a new one for each read costs more than the read
+        self._ready: select.poll | None = None
 
     def send(self, packed: bytes) -> None:
         self.socket.sendall(packed)
@@ -135,10 +142,7 @@ class _Connection:
     def receive(self) -> Any:
         reader = self.reader
         while (reply := reader.gets()) is False:
-            data = self.socket.recv(_READ_BYTES)
-            if not data:
-                raise ConnectionLost("the server closed the connection")
-            reader.feed(data)
+            self._read()
         return reply
 
     def receive_within(self, timeout_s: float) -> Any:
@@ -151,28 +155,33 @@ class _Connection:
                 return None
             self.socket.settimeout(left_s)
             try:
-                data = self.socket.recv(_READ_BYTES)
+                self._read()
             except TimeoutError:
                 return None
-            if not data:
-                raise ConnectionLost("the server closed the connection")
-            reader.feed(data)
         return reply
 
-    def receive_unless(self, called: socket.socket, timeout_s: float) -> Any:
-        """The next message, or None if none came in time or `called` has something to read."""
-        reader = self.reader
+    def receive_unless(self, bell: Bell, timeout_s: float) -> Any:
+        """The next message, or None if none came in time or the bell was rung."""
+        reader, deadline = self.reader, time.monotonic() + timeout_s
         while (reply := reader.gets()) is False:
             pending = getattr(self.socket, "pending", None)  # TLS may hold what select cannot see
             if pending is None or not pending():
-                readable = select.select([self.socket, called], [], [], timeout_s)[0]
-                if self.socket not in readable:
+                if self._ready is None:
+                    self._ready = select.poll()  # select() cannot see descriptors above 1023
+                    self._ready.register(self.socket, select.POLLIN)
+                    self._ready.register(bell, select.POLLIN)
+                said = self._ready.poll(max(0.0, 1000 * (deadline - time.monotonic())))
+                if self.socket.fileno() not in dict(said):
                     return None
-            data = self.socket.recv(_READ_BYTES)
-            if not data:
-                raise ConnectionLost("the server closed the connection")
-            reader.feed(data)
+            self._read()
         return reply
+
+    def _read(self) -> None:
+        """Take what has come, at least something."""
+        size = self.socket.recv_into(self._buffer)
+        if not size:
+            raise ConnectionLost("the server closed the connection")
+        self.reader.feed(self._buffer, 0, size)
 
     def close(self) -> None:
         self.socket.close()
@@ -211,10 +220,10 @@ class Listener:
         except OSError as error:
             raise ConnectionLost(str(error)) from error
 
-    def receive_unless(self, called: socket.socket, timeout_s: float) -> Any:
-        """The next message, or None if none came in time or `called` has something to read."""
+    def receive_unless(self, bell: Bell, timeout_s: float) -> Any:
+        """The next message, or None if none came in time or the bell was rung."""
         try:
-            return self._opened().receive_unless(called, timeout_s)
+            return self._opened().receive_unless(bell, timeout_s)
         except OSError as error:
             raise ConnectionLost(str(error)) from error
 
@@ -256,3 +265,10 @@ class Arrivals(Generic[T]):
             while True:
                 found.append(self._done.get_nowait())
         return found
+
+
+def read_ending(
+    results: Results, keys: QueueKeys, id_number: int, timeout_s: float | None
+) -> Ending | None:
+    """How a job ends, if it can be waited for here."""
+    return results.read_for(keys, id_number, timeout_s)
