@@ -38,7 +38,8 @@ class Taker(Hand):
 
     def __init__(self, ps: penstock.Penstock, listen: Callable[[str], Ear], name: str) -> None:
         super().__init__(ps, name)
-        self.ear = listen(f"{self.keys.wake}{name}")
+        self.ear = listen(f"{self.keys.hand}{name}")
+        self.calls = listen(f"{self.keys.wake}{name}")
 
     def hear(self) -> list[HandedOut]:
         """The jobs that it was handed since."""
@@ -134,7 +135,8 @@ def test_whoever_does_not_offer_is_woken(
 
     mail.add("email")
 
-    assert taker.ear.hear_the_rest() == [b""]
+    assert taker.calls.hear_the_rest() == [b""]
+    assert taker.hear() == []
     assert counts(mail) == {"ready": 1}
 
 
@@ -294,11 +296,12 @@ def test_a_worker_is_not_handed_what_it_cannot_run(
     ps: penstock.Penstock, mail: penstock.Jobs, listen: Callable[[str], Ear]
 ) -> None:
     hand = Hand(ps, "taker", ["sms"])
-    ear = listen(f"{hand.keys.wake}{hand.id}")
+    ear, jobs_ear = listen(f"{hand.keys.wake}{hand.id}"), listen(f"{hand.keys.hand}{hand.id}")
     hand.claim(offer=1)
 
     mail.add("email")
     assert ear.hear_the_rest() == [b""]
+    assert jobs_ear.hear_the_rest() == []
     assert counts(mail) == {"ready": 1}
 
 
@@ -406,7 +409,7 @@ def test_a_request_that_is_repeated_hands_over_once(
     assert counts(mail) == {"running": 1}
 
 
-@pytest.mark.parametrize("kind", ["offers", "types", "members", "running:taker", "idle"])
+@pytest.mark.parametrize("kind", ["offers", "types", "running:taker", "idle", "counts", "facts"])
 def test_a_key_of_a_wrong_type_is_found_before_anything_is_written(
     ps: penstock.Penstock, mail: penstock.Jobs, taker: Taker, stored: Stored, kind: str
 ) -> None:
@@ -436,7 +439,7 @@ def test_a_worker_runs_what_it_is_handed(
 ) -> None:
     worker = serve(echo, concurrency=2)
     wait_for(lambda: ps.store.call(mail._keys.idle, "SMEMBERS", mail._keys.idle))
-    ear = listen(f"{mail._keys.wake}{worker.id}")
+    ear = listen(f"{mail._keys.hand}{worker.id}")
 
     sent = [mail.add("email", {"number": number}) for number in range(20)]
 
@@ -483,12 +486,11 @@ def test_a_worker_looks_for_what_it_has_missed(
     assert worker.worker is not None
     assert worker._loop is not None
     [feed] = worker.worker._feeds
-    take = feed._take  # type: ignore[attr-defined]
+    hold = feed._hold  # type: ignore[attr-defined]
     missed: list[HandedOut] = []
 
-    def miss(job: HandedOut) -> bool:
+    def miss(job: HandedOut, is_missed: bool = False) -> None:
         missed.append(job)
-        return False
 
     def is_one_missed() -> bool:
         # Until it waits and listens, it asks for jobs.
@@ -496,11 +498,11 @@ def test_a_worker_looks_for_what_it_has_missed(
             mail.add("email", {"number": 5})
         return bool(missed)
 
-    feed._take = miss  # type: ignore[attr-defined]
+    feed._hold = miss  # type: ignore[attr-defined]
     wait_for(is_one_missed)
     job = mail.get(missed[0].id)
     assert job.info().state == "running"
-    feed._take = take  # type: ignore[attr-defined]
+    feed._hold = hold  # type: ignore[attr-defined]
 
     worker._loop.call_soon_threadsafe(feed.look_again)
 

@@ -41,7 +41,7 @@ class Waiter(Hand):
     ) -> None:
         super().__init__(ps, f"waiter-of-{queue}", queue=queue)
         self.jobs = ps.jobs(queue)
-        self.ear = listen(f"{self.keys.wake}{self.id}")
+        self.ear = listen(f"{self.keys.hand}{self.id}")
         self.claim(offer=1)
         self.jobs.add("email", "first", **settings)
         self.end_one(self.hear(), "first", USUAL)
@@ -197,7 +197,7 @@ def test_a_job_that_is_to_be_cancelled_is_done_all_the_same(
 
 
 @pytest.mark.parametrize(
-    "kind", ["history", "finished", "counts", "offers", "idle", "facts", "members"]
+    "kind", ["history", "finished", "counts", "offers", "idle", "facts", "running"]
 )
 def test_a_key_of_a_wrong_type_is_found_before_anything_is_written(
     ps: penstock.Penstock, listen: Callable[[str], Ear], stored: Stored, kind: str
@@ -206,6 +206,8 @@ def test_a_key_of_a_wrong_type_is_found_before_anything_is_written(
     waiter.jobs.add("email", 1)
     handed = waiter.hear()
     key = f"{waiter.keys.tag}:{kind}"
+    if kind == "running":
+        key = waiter.keys.running(waiter.id)
     ps.store.call(key, "DEL", key)
     ps.store.call(key, "SET", key, "text")
     before = written(stored)

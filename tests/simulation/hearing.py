@@ -20,9 +20,9 @@ _CHANGES = {
         "    local worker = all[redis.call('DBSIZE') % #all + 1]\n"
         "    redis.call('SREM', idle, worker)\n"
     ),
-    "  return redis.call('PUBSUB', 'NUMSUB', channel)[2] > 0\n": (
-        "  local worker = string.match(channel, ':wake:(.+)$')\n"
-        f"  return redis.call('SISMEMBER', '{LISTENERS}', worker) == 1\n"
+    "  local found = redis.call('PUBSUB', 'NUMSUB', channel, other)\n": (
+        "  local worker = string.match(channel, ':hand:(.+)$')\n"
+        f"  local found = {{0, redis.call('SISMEMBER', '{LISTENERS}', worker), 0, 0}}\n"
     ),
     "call('SRANDMEMBER', keys.idle)": "call('SORT', keys.idle, 'ALPHA')[1]",
     "redis.call('SRANDMEMBER', keys.idle, 50)": "redis.call('SORT', keys.idle, 'ALPHA')",

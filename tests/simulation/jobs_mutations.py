@@ -153,7 +153,7 @@ JOB_MUTATIONS = [
     ),
     Mutation(
         "a job that is handed over is in nobody's hands",
-        "  call('HSET', running, whole(process), id)\n",
+        "  call('HSET', base .. 'running:' .. worker, whole(process), id)\n",
         "",
         "",
     ),
@@ -165,8 +165,8 @@ JOB_MUTATIONS = [
     ),
     Mutation(
         "a plain job that is done is counted as running",
-        "local gone = count_plain(counts, 'u', type, tenant, -1)",
-        "local gone = {}",
+        "(index > less and 1 or -1)",
+        "(index > less and 1 or 0)",
         "",
     ),
     Mutation(

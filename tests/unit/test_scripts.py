@@ -37,7 +37,7 @@ FUNCTIONS = [
     if function.__module__ == module.__name__
     and str(function.__annotations__["return"]).startswith("Command[")
 ]
-CHANNELS = {"wake", "job", "events", "cancel_job"}
+CHANNELS = {"wake", "hand", "job", "events", "cancel_job"}
 PYTHON_TYPES = {"int": int, "string": str, "bytes": bytes}
 
 # Everything that Redis 6.2 has and that takes a time known beforehand.
@@ -358,7 +358,7 @@ def test_only_one_python_file_spells_keys() -> None:
 
 def test_every_key_of_a_queue_is_passed_to_some_script() -> None:
     queue = QueueKeys("ns", "mail")
-    channels = {"wake", "work", "done", "cancel", "delete", "events", "cancel_job"}
+    channels = {"wake", "hand", "work", "done", "cancel", "delete", "events", "cancel_job"}
     channels |= {"tag", "namespace", "queue"}
     parts = {name for name in vars(queue) if name not in channels} | {"running", "memory"}
     passed = {part_of(key) for command in COMMANDS.values() for key in command.keys}

@@ -67,6 +67,7 @@ class JobFunction(Generic[P, R]):
         self.rules = rules
         self.in_process = in_process
         self.is_async = inspect.iscoroutinefunction(function)
+        self.in_thread = not in_process and not self.is_async
         self._sending: Sending[P, R] = Sending(self, settings)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:

@@ -115,7 +115,8 @@ class Context:
         """Nothing is to be run: the task was lost or given back, or it was cancelled before it
         began.
         """
-        return self._origin.is_closed or self.cancelled
+        origin = self._origin
+        return origin.is_closed or self._is_cancelled or origin.lease.is_lost
 
     def returned(self, value: object, began_at: float) -> None:
         """The handler returned `value`."""

@@ -208,8 +208,7 @@ class JobPage(NamedTuple):
     """how many there are in all"""
 
 
-@dataclass(frozen=True, slots=True)
-class HandedOut:
+class HandedOut(NamedTuple):
     """A job that a worker was given."""
 
     process: int

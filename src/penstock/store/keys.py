@@ -201,7 +201,9 @@ class QueueKeys:
         self.unique_tasks = f"{tag}:unique_tasks"
         """zset: digest of the task, then key; all scores 0"""
         self.wake = f"{tag}:wake:"
-        """channels: prefix + worker; says that there may be work, or hands over a job"""
+        """channels: prefix + worker; says that there may be work"""
+        self.hand = f"{tag}:hand:"
+        """channels: prefix + worker; hands it a job"""
         self.work, self.done, self.cancel, self.delete = (self.channel(k) for k in EVENT_KINDS)
         self.events = f"{tag}:events"
         """channel: what happens to jobs"""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections import deque
 from contextlib import suppress
 from time import perf_counter
@@ -104,7 +105,9 @@ class Feed:
         self._store = store
         self.executor = executor
         self._crew = crew
-        self._is_exchanging = False
+        self._turn = threading.Lock()
+        """held while a request of this feed is under way that reports or claims"""
+        self._is_put_off = False
         self._prefetch = Prefetch(executor.slots)
         self._loop = asyncio.get_running_loop()
         self._signal = asyncio.Event()
@@ -130,6 +133,8 @@ class Feed:
         self._cancelled: list[bytes] = []
         """what was cancelled while a claim was under way that may have started it"""
         self.claimed_at = 0.0
+        self._failure: Exception | None = None
+        """why nothing more can be done here"""
 
     # From the executor, in whatever thread it runs.
 
@@ -161,9 +166,16 @@ class Feed:
             await self._signal.wait()
             self._signal.clear()
             self._is_signalled = False
-            self._is_exchanging = True
-            await self._exchange()
-            self._is_exchanging = False
+            if self._failure is not None:
+                raise self._failure
+            self._is_put_off = True
+            if not self._turn.acquire(blocking=False):
+                continue  # whoever has the turn sees that it was put off, and gives the signal
+            self._is_put_off = False
+            try:
+                await self._exchange()
+            finally:
+                self._turn.release()
             self._cancelled.clear()
             if not self.is_accepting:
                 self._crew.changed()
@@ -193,7 +205,7 @@ class Feed:
 
     def cancel(self, message: bytes) -> None:
         """Tell the handlers of a task that the result is of no use any more."""
-        if self._is_exchanging:
+        if self._turn.locked():
             self._cancelled.append(message)
         last_process, _, task = message.partition(b" ")
         for context in self.held.values():
@@ -270,7 +282,7 @@ class Feed:
     @property
     def is_done(self) -> bool:
         """Nothing is held and everything has been reported."""
-        return not self.held and not self._outcomes and not self._is_exchanging
+        return not self.held and not self._outcomes and not self._turn.locked()
 
     async def _exchange(self) -> None:
         found = await self._request()
@@ -355,8 +367,7 @@ class Feed:
             self._crew.changed()
         contexts = self._contexts(claim)
         self.held.update((context.token, context) for context in contexts)
-        for message in self._cancelled:
-            self.cancel(message)
+        self._cancel_early(contexts)
         if not self.is_accepting:
             # Asked for before the worker was told to stop.
             await self.give_back(contexts)
@@ -368,6 +379,11 @@ class Feed:
             if not self._is_waiting and self.room() > self.executor.slots // 2:
                 # There was as much as was asked for, so there may be more, and room for it already.
                 self._signal.set()
+
+    def _cancel_early(self, contexts: list[Context]) -> None:
+        """Tell those that were cancelled before they were known here."""
+        for message in self._cancelled:
+            self.cancel(message)
 
     def _start(self, contexts: list[Context]) -> None:
         if contexts and self._was_empty:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.wire import join_packed, pack_ahead
 from penstock.codec.records import open_handed_over
+from penstock.errors import PenstockError
 from penstock.executors.job_context import JobContext
 from penstock.model.jobs import Report
 from penstock.model.queues import MAX_HELD
 from penstock.store.commands import jobs
+from penstock.worker.desk import Desk
 from penstock.worker.feed import Feed
 from penstock.worker.handlers import Handler
 from penstock.worker.schedules import fire_schedules
@@ -79,35 +83,149 @@ class JobFeed(Feed):
         """where several queues share the slots, whose turn it is decides which is asked"""
         self._offer = 0
         """how many jobs the store may hand over unasked, as far as is known here"""
+        self._offered = 0
+        """how many it was asked to, at most, with the last request"""
         self._must_review = False
+        self._taking = threading.Lock()
         self._past: dict[int, None] = {}
         """processes that are held no more, or were found by looking: should a message about one of
         them come late, it is nothing new
         """
+        self._to_cancel: dict[int, None] = {}
+        """processes that were cancelled, perhaps before it was known here that they are ours"""
         self.channels = {
             (keys.wake + self.worker).encode(): self.woken,
             keys.cancel_job.encode(): self.cancel_job,
         }
+        self._desk: Desk | None = None
+        self._from_desk: JobContext | None = None
+        """the job that came in there last"""
+        if takes_unasked and all(function.in_thread for function in functions.values()):
+            settings = replace(client.settings, dialect=client.store.dialect)
+            self._desk = Desk(
+                settings, keys, self.worker, self._take_here, self._desk_opened, self._fail
+            )
+            executor.attend(self._desk)
+        elif takes_unasked:
+            self.channels[(keys.hand + self.worker).encode()] = self.handed
 
     # From the executor, in whatever thread it runs.
 
     def done(self, context: Context) -> None:
         # Packed here: whoever sends reports is waited for by the store, and the next jobs with it.
         assert isinstance(context, JobContext)
-        context.packed = pack_ahead(list(context.to_report()))
-        super().done(context)
+        if not self._report_here(context):
+            context.packed = pack_ahead(list(context.to_report()))
+            super().done(context)
 
     def noted(self, context: JobContext) -> None:
         self._tell(lambda: self._note_soon(context))
 
+    # From the thread at the desk.
+
+    def _take_here(self, message: bytes) -> JobContext | None:
+        """What the thread is to run."""
+        job = self._open(message)
+        context = self._hold(job) if job is not None else None
+        if context is None:
+            return None
+        if not self.is_accepting:
+            self._tell(lambda: self._run_errand(self.give_back([context])))
+            return None
+        self._from_desk = context
+        if self.executor.waiting or self._turn.locked():
+            self._tell(self._crew.tasks_wait)  # behind this one, as nobody could foresee
+        if self._use_offer() and self.executor.slots > 1 and self.room() > 1:
+            self._tell(self._nudge_soon)
+        return context
+
+    def _desk_opened(self) -> None:
+        self._tell(self.look_again)
+
+    def _fail(self, error: Exception) -> None:
+        self._failure = error
+        self._tell(self._signal.set)
+
+    def _report_here(self, context: JobContext) -> bool:
+        """Report a job that came in at the desk, and wait for the next, if there is nothing else
+        to be said or seen to. False: the loop has to do it.
+        """
+        desk = self._desk
+        if desk is None or context is not self._from_desk or context.outcome != "done":
+            return False
+        self._from_desk = None
+        if not self._turn.acquire(blocking=False):
+            return False
+        if not self._is_all(context):
+            self._end_turn()
+            return False
+        limit = min(self.executor.slots + self._prefetch.ahead, self.at_once)
+        self.held.pop(context.token, None)
+        self._offered = self._offer = 1
+        try:
+            claim = desk.report(context, limit)
+        except Exception:
+            # The loop gets the same answer, and knows what to make of it. If it was only the answer
+            # that was lost, jobs may have come with it.
+            self._must_review = True
+            self.held[context.token] = context
+            self._end_turn()
+            return False
+        self._prefetch.observe(1, context.took_s)
+        self.finished += 1
+        if claim is None:
+            self._is_waiting = self._was_empty = True
+            self._is_apart = False
+            self._check_offer()
+            self._end_turn()
+        else:
+            self._tell(lambda: self._run_errand(self._see_to(claim, limit)))
+        return True
+
+    def _is_all(self, context: JobContext) -> bool:
+        """Whether this outcome is all that there is to say, and nothing else is to be done."""
+        if context.lines or context.new_progress or context in self._noting:
+            return False
+        if self._outcomes or len(self.held) > 1 or self.executor.load:
+            return False
+        if self._must_look or self._is_woken or self._must_review or self._alarm is not None:
+            return False
+        is_stopping = not self.is_accepting or self.is_paused or self.is_closed
+        return not is_stopping and self.lease.is_valid
+
+    def _check_offer(self) -> None:
+        """Whether the store still counts on this worker, as it does according to its answer: it may
+        have handed it a job before that came. Whoever takes one writes `_is_waiting` last; so it is
+        written before this, and `_offer` is read after it.
+        """
+        if self._offer < self._offered:
+            self._is_waiting = False
+            self._tell(self._nudge_soon)
+
+    def _end_turn(self) -> None:
+        """Called by whoever ends it: the turn of a thread may end on the loop."""
+        self._turn.release()
+        if self._is_put_off or not self.is_accepting:
+            self._tell(self._signal.set)
+
     # From the worker, on its event loop.
 
-    def woken(self, message: bytes = b"") -> None:
-        """There may be work, or here is a job."""
-        if message:
-            self._take(open_handed_over(message))
-        else:
-            super().woken()
+    async def _see_to(self, claim: JobClaim, limit: int) -> None:
+        """What the answer to a report from the desk has brought."""
+        try:
+            self._refuse(claim.refused)
+            self.finished -= len(claim.refused)
+            await self._begin(claim, limit)
+        except PenstockError as error:
+            self._fail(error)
+        finally:
+            self._end_turn()
+
+    def handed(self, message: bytes) -> None:
+        """Here is a job."""
+        job = self._open(message)
+        if job is not None:
+            self._take(job)
 
     def look_again(self) -> None:
         self._must_review = self._takes_unasked
@@ -117,12 +235,14 @@ class JobFeed(Feed):
         """A job is to end; all workers hear of it."""
         worker, _, process = message.decode().partition(" ")
         if worker == self.worker:
-            self._cancelled.append(process.encode())
+            # First, as whoever takes a job looks for it here when it is held.
+            _remember(self._to_cancel, [int(process)])
             self._cancel_process(int(process))
 
-    def cancel(self, message: bytes) -> None:
-        """What was cancelled while the claim that started it was under way."""
-        self._cancel_process(int(message))
+    def _cancel_early(self, contexts: list[Context]) -> None:
+        for context in contexts:
+            if context.token in self._to_cancel:
+                self._cancel_process(context.token)
 
     def resubscribed(self) -> None:
         """Whatever was said before is missed: look for work, and for what was cancelled."""
@@ -130,16 +250,18 @@ class JobFeed(Feed):
         self._run_errand(self._find_cancelled())
 
     async def give_back(self, contexts: list[Context]) -> None:
-        self._remember([context.token for context in contexts])
+        _remember(self._past, [context.token for context in contexts])
         await super().give_back(contexts)
 
     def close(self) -> None:
         if self.lease.is_lost:
             # A child process cannot see the lease; its job is somebody else's by now.
-            for context in self.held.values():
+            for context in list(self.held.values()):
                 if isinstance(context, JobContext) and context.function.in_process:
                     self._mixed.cancel(context)
         super().close()
+        if self._desk is not None:
+            self._mixed.dismiss(self._desk)
         for timer in (self._alarm, self._note_timer):
             if timer is not None:
                 timer.cancel()
@@ -153,27 +275,59 @@ class JobFeed(Feed):
 
     async def _find_cancelled(self) -> None:
         for process in await self._store.run(jobs.find_cancelled(self.keys, self.worker)):
+            _remember(self._to_cancel, [process])
             self._cancel_process(process)
 
-    def _take(self, job: HandedOut) -> bool:
+    def _take(self, job: HandedOut, is_missed: bool = False) -> bool:
         """Begin a job that was handed over, unless it is known already."""
-        if self.is_closed or self.lease.is_lost:
-            return False  # whoever takes over from this worker gives it back
-        if job.process in self.held or job.process in self._past:
+        context = self._hold(job, is_missed)
+        if context is None:
             return False
-        context = JobContext(self, job, self._functions[job.type])
-        self.held[job.process] = context
         if not self.is_accepting:
             self._run_errand(self.give_back([context]))
             return True
-        self._offer -= 1
-        if self._offer <= 0:
-            # The store does not count on this worker any more. There may be room for more here; but
-            # what it was handed may be done, and be reported, before it is worth a request.
-            self._is_waiting = False
-            self._loop.call_later(_NUDGE_S, self.nudge)
+        if self._use_offer():
+            self._nudge_soon()
         self._start([context])
         return True
+
+    def _hold(self, job: HandedOut, is_missed: bool = False) -> JobContext | None:
+        """A job that was handed over, from now on in our hands; None if it is known already. The
+        message about it may come to one thread while another finds that it was missed.
+        """
+        if self.is_closed or self.lease.is_lost:
+            return None  # whoever takes over from this worker gives it back
+        context = JobContext(self, job, self._functions[job.type])
+        with self._taking:
+            if job.process in self.held or job.process in self._past:
+                return None
+            self.held[job.process] = context
+            if is_missed:
+                _remember(self._past, [job.process])
+        self._cancel_early([context])
+        return context
+
+    def _open(self, message: bytes) -> HandedOut | None:
+        """The job in a message. If there is none, it can still be one that is to be found."""
+        try:
+            return open_handed_over(message)
+        except Exception as error:
+            log.warning("a message makes no sense queue=%s error=%r", self.queue, error)
+            self._tell(self.look_again)
+            return None
+
+    def _use_offer(self) -> bool:
+        """Whether the store does not count on this worker any more."""
+        self._offer -= 1
+        if self._offer <= 0:
+            self._is_waiting = False
+        return self._offer <= 0
+
+    def _nudge_soon(self) -> None:
+        """There may be room for more here; but what it was handed may be done, and be reported,
+        before it is worth a request.
+        """
+        self._loop.call_later(_NUDGE_S, self.nudge)
 
     async def _exchange(self) -> None:
         # Here, where no request is under way whose answer would bring what seems to be missed.
@@ -186,16 +340,10 @@ class JobFeed(Feed):
         """Look for jobs that were handed over by a message that did not come."""
         known = list(self.held)
         handed = await self._store.run(jobs.find_handed(self.keys, self.worker, known))
-        missed = [job.process for job in handed if self._take(job)]
+        missed = [job.process for job in handed if self._take(job, is_missed=True)]
         if missed:
             log.warning("found jobs that were missed queue=%s count=%d", self.queue, len(missed))
-            self._remember(missed)
             self._run_errand(self._find_cancelled())
-
-    def _remember(self, processes: list[int]) -> None:
-        self._past.update(dict.fromkeys(processes))
-        while len(self._past) > MAX_HELD:
-            del self._past[next(iter(self._past))]
 
     async def _pass_work(self) -> None:
         is_busy = self.is_accepting and not self.is_paused
@@ -216,8 +364,8 @@ class JobFeed(Feed):
     async def _claim(self, finished: list[Context], limit: int) -> JobClaim:  # type: ignore[override]
         # One, and none while something runs: a job can keep the loop, or all threads, from moving,
         # and what is handed over then would wait although others have time.
-        is_idle = self.load == 0 and self._coming == 0
-        self._offer = 1 if self._takes_unasked and is_idle and limit > 0 else 0
+        is_idle = self.load == 0 and self._coming == 0 and self.executor.load == 0
+        self._offered = self._offer = int(self._takes_unasked and is_idle and limit > 0)
         if not finished:
             return await self._store.run_once(
                 lambda o: jobs.start_jobs(
@@ -237,6 +385,7 @@ class JobFeed(Feed):
 
     async def _begin(self, claim: JobClaim, limit: int) -> None:  # type: ignore[override]
         await super()._begin(claim, limit)  # type: ignore[arg-type]
+        self._check_offer()
         self._offer -= len(claim.jobs)
         if claim.schedules:
             self._run_errand(self._fire(claim.schedules))
@@ -275,6 +424,8 @@ class JobFeed(Feed):
 
     def _errand_done(self, task: asyncio.Task[None]) -> None:
         self._errands.discard(task)
+        if not self.is_accepting:
+            self._crew.changed()
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("an errand failed queue=%s error=%r", self.queue, error)
 
@@ -307,6 +458,13 @@ class JobFeed(Feed):
                 )
         if context.token not in self.held:
             self._noting.pop(context, None)
+
+
+def _remember(processes: dict[int, None], more: list[int]) -> None:
+    """The last ones are enough."""
+    processes.update(dict.fromkeys(more))
+    while len(processes) > MAX_HELD:
+        del processes[next(iter(processes))]
 
 
 def _run(task: bytes, context: Any) -> Any:

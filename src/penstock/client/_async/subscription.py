@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.client._async.transport import AsyncListener, pause
 from penstock.client.retry import Patience
@@ -56,9 +56,8 @@ class AsyncSubscription:
             await self._listener.close()
             self._listener = None
 
-    async def _next(self, timeout_s: float) -> tuple[str, bytes] | None:
-        assert self._listener is not None
-        while (message := await self._listener.receive(timeout_s)) is not None:
+    async def _next(self, timeout_s: float = _SILENCE_S) -> tuple[str, bytes] | None:
+        while (message := await self._hear(timeout_s)) is not None:
             self._is_pinged = False
             if isinstance(message, ReplyError):
                 raise ConnectionLost(str(message))
@@ -70,8 +69,15 @@ class AsyncSubscription:
             raise ConnectionLost("the server is silent")
         # A connection can be dead without anybody telling; asking is the only way to find out.
         self._is_pinged = True
-        await self._listener.send(pack("PING"))
+        await self._opened().send(pack("PING"))
         return None
+
+    async def _hear(self, timeout_s: float) -> Any:
+        return await self._opened().receive(timeout_s)
+
+    def _opened(self) -> AsyncListener:
+        assert self._listener is not None
+        return self._listener
 
     async def _open(self) -> None:
         listener = AsyncListener(await self._store.router.channel_for(self._key))

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.client._sync.transport import Listener, pause
 from penstock.client.retry import Patience
@@ -58,9 +58,8 @@ class Subscription:
             self._listener.close()
             self._listener = None
 
-    def _next(self, timeout_s: float) -> tuple[str, bytes] | None:
-        assert self._listener is not None
-        while (message := self._listener.receive(timeout_s)) is not None:
+    def _next(self, timeout_s: float = _SILENCE_S) -> tuple[str, bytes] | None:
+        while (message := self._hear(timeout_s)) is not None:
             self._is_pinged = False
             if isinstance(message, ReplyError):
                 raise ConnectionLost(str(message))
@@ -72,8 +71,15 @@ class Subscription:
             raise ConnectionLost("the server is silent")
         # A connection can be dead without anybody telling; asking is the only way to find out.
         self._is_pinged = True
-        self._listener.send(pack("PING"))
+        self._opened().send(pack("PING"))
         return None
+
+    def _hear(self, timeout_s: float) -> Any:
+        return self._opened().receive(timeout_s)
+
+    def _opened(self) -> Listener:
+        assert self._listener is not None
+        return self._listener
 
     def _open(self) -> None:
         listener = Listener(self._store.router.channel_for(self._key))

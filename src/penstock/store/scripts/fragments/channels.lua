@@ -16,7 +16,9 @@ local function have_subscribers(one, other)
   return true, true
 end
 
--- Whether a message on this very channel would be heard.
-local function has_listener(channel)
-  return redis.call('PUBSUB', 'NUMSUB', channel)[2] > 0
+-- Whether a message on this very channel would be heard; and if so, whether the other has subscribers.
+local function has_listener(channel, other)
+  local found = redis.call('PUBSUB', 'NUMSUB', channel, other)
+  if found[2] == 0 then return false, false end
+  return true, found[4] > 0 or redis.call('PUBSUB', 'NUMPAT') > 0
 end

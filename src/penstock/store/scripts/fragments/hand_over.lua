@@ -35,7 +35,9 @@ local function hand_over(memory, operation, meta)
   local idle, offers, facts, counts = base .. 'idle', base .. 'offers', base .. 'facts', base .. 'counts'
   local worker = call('SRANDMEMBER', idle)
   local room = worker and tonumber(call('HGET', offers, worker) or '0') or 0
-  if room < 1 or not has_listener(base .. 'wake:' .. worker) then return nil end
+  if room < 1 then return nil end
+  local is_heard, to_events = has_listener(base .. 'hand:' .. worker, base .. 'events')
+  if not is_heard then return nil end
   local _, type, tenant = open_plain(head)
   if not type then return nil end
   local kind, layout, enqueued, paused, max_length, max_bytes, bytes, turn, newest, last, sent, started = unpack(call('HMGET', meta,
@@ -55,21 +57,21 @@ local function hand_over(memory, operation, meta)
   local is_any = call('EXISTS', base .. 'levels', base .. 'strays', base .. 'suspects', base .. 'limits', base .. 'paused_types',
     base .. 'due', base .. 'slots', base .. 'unparks') > 0
   if is_any and is_in_the_way(base, type, now) then return nil end
-  if call('SISMEMBER', base .. 'members', worker) == 0 then return nil end
+  -- Who is no member handles nothing.
   if not handles(call('HGET', base .. 'types', worker) or '', type) then return nil end
-  -- What is written to and was not read yet is looked at, which finds a key of the wrong type.
-  local running = base .. 'running:' .. worker
-  call('HLEN', facts)
-  call('HLEN', counts)
-  call('HLEN', running)
+  local names = {}
+  name_plain_counts(names, jobs.RUNNING, type, tenant)
+  local numbers = call('HMGET', counts, unpack(names))
+  call('HLEN', facts) -- as it is written to and was not read yet: this finds a key of the wrong type
 
   local number, process = (turn or 0) + 1, last + 1
   local record = struct.pack(jobs.RECORD, jobs.LAYOUT, now, number, #head, head) .. data
+  -- First what was not looked at: if this fails, nothing has been written.
+  call('HSET', base .. 'running:' .. worker, whole(process), id)
   call('HSET', meta, 'turn', whole(number), 'newest', newest, 'process', whole(process), 'sent', whole((sent or 0) + 1),
     'started', whole((started or 0) + 1))
   if not kind then call('HSET', meta, 'kind', 'jobs', 'layout', jobs.LAYOUT) end
   call('HSET', base .. 'jobs', id, record)
-  call('HSET', running, whole(process), id)
   if room > 1 then
     call('HSET', offers, worker, whole(room - 1))
   else
@@ -78,11 +80,11 @@ local function hand_over(memory, operation, meta)
   end
   call('HSET', facts, id, struct.pack(jobs.FACTS, jobs.LAYOUT, jobs.RUNNING, 0, number, now, number, 0, 0, now, now, now, 0,
     process, #data, #worker, worker, 0, '', #head, head))
-  count_plain(counts, jobs.RUNNING, type, tenant, 1)
-  if has_subscribers(base .. 'events') then
+  write_plain_counts(counts, names, numbers, 0)
+  if to_events then
     tell_plain(base .. 'events', 'enqueued', id, now, 0, type, '')
     tell_plain(base .. 'events', 'started', id, now, 0, type, worker)
   end
-  publish(base .. 'wake:' .. worker, struct.pack('>I7Bc0', process, #id, id) .. record)
+  publish(base .. 'hand:' .. worker, struct.pack('>I7Bc0', process, #id, id) .. record)
   return remember(memory, operation, {'ok'})
 end

@@ -21,11 +21,24 @@ local function tell_plain(events, kind, id, now, attempt, type, worker)
   publish(events, struct.pack('>Bc0Bc0I6HBc0Bc0', #kind, kind, #id, id, now, attempt, #type, type, #worker, worker))
 end
 
--- Adds a number to each count of a plain job. Returns the names of those that are 0 then.
-local function count_plain(counts, state, type, tenant, by)
-  local gone = {}
-  for _, name in ipairs({state .. 'A:', state .. 'T:' .. type, tenant ~= '' and state .. 'N:' .. tenant or nil}) do
-    if redis.call('HINCRBY', counts, name, by) == 0 then gone[#gone + 1] = name end
+-- Adds the names of the counts in which a plain job in this state is one. Returns how many there are then.
+local function name_plain_counts(names, state, type, tenant)
+  names[#names + 1], names[#names + 2] = state .. 'A:', state .. 'T:' .. type
+  if tenant ~= '' then names[#names + 1] = state .. 'N:' .. tenant end
+  return #names
+end
+
+-- Writes counts that were read: the first ones are one less now, the others one more.
+local function write_plain_counts(counts, names, numbers, less)
+  local kept, gone = {}, {}
+  for index, name in ipairs(names) do
+    local number = (numbers[index] or 0) + (index > less and 1 or -1)
+    if number == 0 then
+      gone[#gone + 1] = name -- a count of nothing is not kept
+    else
+      kept[#kept + 1], kept[#kept + 2] = name, whole(number)
+    end
   end
-  return gone
+  if #kept > 0 then redis.call('HSET', counts, unpack(kept)) end
+  if #gone > 0 then redis.call('HDEL', counts, unpack(gone)) end
 end

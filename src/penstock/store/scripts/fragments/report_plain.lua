@@ -7,16 +7,15 @@ local function report_plain(memory, operation, meta, running)
   local is_single = #ARGV == 12 and ARGV[7] == 'done' and ARGV[3] ~= '0' and ARGV[4] == '2'
   if not is_single or #payload > jobs.NOTICE_BYTES or operation % jobs.PURGE_EVERY == 0 then return nil end
   local call, base = redis.call, string.sub(meta, 1, -5)
-  local id = call('HGET', running, process)
-  if not id or call('HLEN', running) ~= 1 then return nil end
+  local held = call('HRANDFIELD', running, 2, 'WITHVALUES')
+  if #held ~= 2 or held[1] ~= process then return nil end
   local kind, layout, paused, history_length, finished, done, kept_bytes = unpack(call('HMGET', meta, 'kind', 'layout', 'paused',
     'history_length', 'finished', 'done', 'kept_bytes'))
   if kind ~= 'jobs' or tonumber(layout) > jobs.LAYOUT or paused then return nil end
   if call('EXISTS', base .. 'levels', base .. 'strays', base .. 'limits', base .. 'due', base .. 'slots', base .. 'unparks') > 0 then
     return nil
   end
-  if call('SISMEMBER', base .. 'members', worker) == 0 then return nil end
-  local facts, counts, idle, offers = base .. 'facts', base .. 'counts', base .. 'idle', base .. 'offers'
+  local id, facts, counts, idle, offers = held[2], base .. 'facts', base .. 'counts', base .. 'idle', base .. 'offers'
   local text = call('HGET', facts, id)
   if not text then return nil end
   local _, state, marks, turn, created, number, failures, crashes, since, _, started, _, token, bytes, holder, _, head =
@@ -32,24 +31,25 @@ local function report_plain(memory, operation, meta, running)
   -- What is written to and was not read yet is looked at, which finds a key of the wrong type.
   call('XLEN', base .. 'history')
   call('ZCARD', base .. 'finished')
-  call('HLEN', counts)
   call('HLEN', offers)
   call('SCARD', idle)
+  local names = {}
+  local less = name_plain_counts(names, jobs.RUNNING, type, tenant)
+  name_plain_counts(names, jobs.DONE, type, tenant)
+  local numbers = call('HMGET', counts, unpack(names))
 
   local now, waited_ms, attempt = now_ms(), started - since, failures + 1
-  allow_when_full(memory)
+  -- First a removal, which lets the rest pass on a full store (see allow_when_full).
+  call('HDEL', running, process)
   call('XADD', base .. 'history', 'MAXLEN', '~', history_length or jobs.HISTORY_LENGTH, '*', 'attempt', struct.pack(jobs.ENDED,
     jobs.LAYOUT, attempt, waited_ms > 0 and waited_ms or 0, bytes, now, #id, id, #type, type, #tenant, tenant, #holder, holder,
     4, 'done', #ARGV[8], ARGV[8], #ARGV[9], ARGV[9]))
-  call('HDEL', running, process)
   call('SADD', idle, worker)
   call('HSET', offers, worker, '1')
   call('HSET', facts, id, struct.pack(jobs.FACTS, jobs.LAYOUT, jobs.DONE, 0, turn, created, number, failures, 0, since, now, started,
     now, token, bytes, #holder, holder, 0, '', #head, head) .. payload)
   call('ZADD', base .. 'finished', whole(now), id)
-  local gone = count_plain(counts, jobs.RUNNING, type, tenant, -1)
-  if #gone > 0 then call('HDEL', counts, unpack(gone)) end -- a count of nothing is not kept
-  count_plain(counts, jobs.DONE, type, tenant, 1)
+  write_plain_counts(counts, names, numbers, less)
   for index = 1, #pages do call('SADD', pages[index], id) end
   call('HSET', meta, 'finished', whole((finished or 0) + 1), 'done', whole((done or 0) + 1),
     'kept_bytes', whole((kept_bytes or 0) + bytes + #payload))

@@ -12,6 +12,6 @@ local function have_subscribers(one, other)
   return found[2] > 0, found[4] > 0
 end
 
-local function has_listener(channel)
-  return redis.call('PUBSUB', 'SHARDNUMSUB', channel)[2] > 0
+local function has_listener(channel, other)
+  return have_subscribers(channel, other)
 end

@@ -1,0 +1,166 @@
+"""Where a thread that has nothing else to do waits for jobs that are handed over.
+
+It hears of a job, runs it, and says what came of it, alone: each thread more that a job passes
+through would cost it a tenth of the time between its sending and its result.
+"""
+
+from __future__ import annotations
+
+import logging
+import select
+from typing import TYPE_CHECKING, Any
+
+from penstock.client._sync.store import Store
+from penstock.client._sync.subscription import Subscription
+from penstock.client.bell import Bell
+from penstock.client.retry import Patience
+from penstock.client.wire import ConnectionLost
+from penstock.model.jobs import Report
+from penstock.store.commands.jobs import REPORT_JOBS, report_jobs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.client.settings import Settings
+    from penstock.client.template import Template
+    from penstock.executors.assignment import Context
+    from penstock.executors.job_context import JobContext
+    from penstock.model.jobs import JobClaim
+    from penstock.store.command import Command, Operation
+    from penstock.store.keys import QueueKeys
+
+log = logging.getLogger("penstock.worker")
+
+
+_NO_MORE: list[object] = [[], b"empty", -1, []]
+
+
+class Desk:
+    """One thread at a time waits here; see ThreadExecutor."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        keys: QueueKeys,
+        worker: str,
+        take: Callable[[bytes], Context | None],
+        opened: Callable[[], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        """`take` makes what is run of a message, or nothing; `opened` is told when jobs can be
+        heard of, and may have been missed before; `failed` if that can never be.
+        """
+        self._store = Store(settings.address, None, settings.timeout_s, settings.dialect)
+        self._keys = keys
+        self._worker = worker
+        self._reports: dict[int, Template] = {}
+        self.is_closed = False
+        self._take = take
+        self._opened = opened
+        self._failed = failed
+        self._bell = Bell()
+        self._messages = _Messages(self._store, keys.meta, keys.hand + worker, self._bell)
+
+    def wait(self) -> Context | None:
+        """What to run; None if the thread was called, or should come again for another reason."""
+        try:
+            message = self._messages.next()
+            if message is None or self.is_closed:
+                return None
+            if message != ("", b""):
+                return self._take(message[1])
+            self._opened()
+        except Exception as error:
+            # It cannot be told whether jobs come, so nobody may count on this worker.
+            self.is_closed = True
+            self._failed(error)
+        return None
+
+    def report(self, context: JobContext, limit: int) -> JobClaim | None:
+        """Say that a job is done, and ask for up to `limit` more, or to be handed the next. None:
+        there are none.
+        """
+
+        def build(operation: Operation, *said: Any) -> Command[JobClaim]:
+            process, ran_us, cpu_us, result = said
+            report = Report(process, "done", ran_us, cpu_us, 0, "", result)
+            return report_jobs(
+                self._keys, operation, self._worker, [report], limit, wait=True, offer=1
+            )
+
+        template = self._reports.get(limit)
+        if template is None:
+            template = self._store.template(REPORT_JOBS, build, values=4, usual=_NO_MORE)
+            self._reports[limit] = template
+        said = (
+            b"%d" % context.token,
+            b"%d" % round(context.took_s * 1e6),
+            b"%d" % round(context.cpu_s * 1e6),
+            context.result,
+        )
+        try:
+            return self._store.run_template(
+                template, said, lambda operation: build(operation, *said)
+            )
+        finally:
+            if self.is_closed:
+                self._store.close()  # it was let go of meanwhile
+
+    def call(self) -> None:
+        """Whoever waits is needed elsewhere."""
+        self._bell.ring()
+
+    def close(self) -> None:
+        """Nobody shall wait here any more. Whoever still does lets go of it afterwards."""
+        self.is_closed = True
+        self._store.give_up()
+        self._bell.ring()
+
+    def let_go(self) -> None:
+        """End the connections. Nobody must be waiting."""
+        self._messages.close()
+        self._store.close()
+        self._bell.close()
+
+
+class _Messages(Subscription):
+    """Stops waiting when the bell rings, also while there is no connection."""
+
+    def __init__(self, store: Store, key: str, channel: str, bell: Bell) -> None:
+        super().__init__(store, key, [channel])
+        self._bell = bell
+        self._patience = Patience(None)
+        self._pause_s = 0.0
+
+    def next(self) -> tuple[str, bytes] | None:
+        """As `receive`, but only tries once to connect again."""
+        try:
+            if self._listener is not None:
+                return self._next()
+            if self._is_rung_within(self._pause_s):
+                return None
+            self._open()
+            self._patience, self._pause_s = Patience(None), 0.0
+            return "", b""
+        except _Rung:
+            return None
+        except ConnectionLost:
+            self.close()
+            self._store.router.forget()
+            self._pause_s = self._patience.next_wait_s() or 0.0
+            return None
+
+    def _hear(self, timeout_s: float) -> Any:
+        message = self._opened().receive_unless(self._bell, timeout_s)
+        if message is None and self._bell.was_rung():
+            raise _Rung
+        return message
+
+    def _is_rung_within(self, seconds: float) -> bool:
+        ready = select.poll()
+        ready.register(self._bell, select.POLLIN)
+        return bool(ready.poll(1000 * seconds)) and self._bell.was_rung()
+
+
+class _Rung(Exception):
+    """The bell was rung before anything was said."""
