@@ -93,10 +93,16 @@ def wait_until_it_waits(ps: penstock.Penstock, worker: WorkerThread) -> None:
     def is_quiet() -> bool:
         # When the desk is new, the loop looks for what was missed, as soon as it has time.
         time.sleep(0.01)
-        is_busy = feed._must_review or feed._must_look or feed._turn.locked()
-        return not is_busy and ps.store.call(offers, "HGET", offers, worker.id) == b"1"
+        is_offered = ps.store.call(offers, "HGET", offers, worker.id) == b"1"
+        return is_at_rest(feed) and is_offered
 
     wait_for(is_quiet)
+
+
+def is_at_rest(feed: Any) -> bool:
+    """The loop has nothing to see to."""
+    is_told = feed._must_review or feed._must_look or feed._is_woken or feed._outcomes
+    return not is_told and not feed._turn.locked()
 
 
 def feed_of(worker: WorkerThread) -> Any:
@@ -321,6 +327,7 @@ def test_a_job_handed_over_before_the_answer_to_a_report_leaves_room_for_others(
             may_go_on.wait(20)
 
     desk.report = report_slowly
+    wait_for(lambda: len(feed_of(worker).held) == 1 and is_at_rest(feed_of(worker)))
     may_end.set()
     assert is_reported.wait(20)
     desk.report = report
@@ -384,6 +391,7 @@ def test_a_stop_does_not_wait_for_a_job_that_goes_back(
     assert is_held.wait(20)
     worker.stop()
     wait_for(lambda: not feed.is_accepting)
+    time.sleep(0.2)  # so that it has seen that something is held, and waits
     may_go_on.set()
     began_at = time.monotonic()
     worker.join()
@@ -396,15 +404,25 @@ def test_a_worker_that_has_ended_says_nothing_more(own_server: RedisServer, name
     """Its last report waits for a store that is away, and would ask for jobs with it."""
     with penstock.connect(own_server.url, namespace=namespace) as ps:
         mail = ps.jobs("mail")
-        worker = WorkerThread(ps.settings, [echo, patient], {}, grace_s=0.5).start()
+        worker = WorkerThread(ps.settings, [echo], {}, grace_s=0.5).start()
         wait_until_it_waits(ps, worker)
         mail.add("email", {"number": 0}).result(20)
         wait_until_it_waits(ps, worker)
-        mail.add("patient")
-        assert began.wait(20)
         [slot] = [it for it in threading.enumerate() if it.name == "penstock-0"]
+        desk = feed_of(worker)._desk
+        report, is_reporting, may_report = desk.report, threading.Event(), threading.Event()
+
+        def report_late(*said: Any) -> Any:
+            is_reporting.set()
+            may_report.wait(20)
+            return report(*said)
+
+        desk.report = report_late
+        mail.add("email", {"number": 1})
+        assert is_reporting.wait(20)
         own_server.kill()
-        may_end.set()
+        may_report.set()
+        time.sleep(0.2)
         worker.stop()
         worker.stop()
         worker.join()

@@ -22,7 +22,7 @@ class QuietDesk:
         self._is_called = threading.Event()
 
     def wait(self) -> None:
-        self._is_called.wait(20)
+        self._is_called.wait(60)
         self._is_called.clear()
 
     def call(self) -> None:
@@ -51,7 +51,7 @@ class Work:
 
     def _handle(self, task: bytes, context: Context) -> None:
         self.begun.append(task)
-        self.may_end.wait(20)
+        self.may_end.wait(60)
 
     def done(self, context: Context) -> None: ...
 
