@@ -6,7 +6,6 @@ through would cost it a tenth of the time between its sending and its result.
 
 from __future__ import annotations
 
-import logging
 import select
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
     from penstock.model.jobs import JobClaim
     from penstock.store.command import Command, Operation
     from penstock.store.keys import QueueKeys
-
-log = logging.getLogger("penstock.worker")
-
 
 _NO_MORE: list[object] = [[], b"empty", -1, []]
 
