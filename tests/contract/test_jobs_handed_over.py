@@ -441,6 +441,8 @@ def test_a_worker_runs_what_it_is_handed(
     wait_for(lambda: ps.store.call(mail._keys.idle, "SMEMBERS", mail._keys.idle))
     ear = listen(f"{mail._keys.hand}{worker.id}")
 
+    for number in range(10):  # until it waits and listens, it asks for jobs
+        assert mail.add("email", {"number": number}).result(timeout=20) == number
     sent = [mail.add("email", {"number": number}) for number in range(20)]
 
     assert [job.result(timeout=20) for job in sent] == list(range(20))
