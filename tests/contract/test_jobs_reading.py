@@ -73,6 +73,14 @@ def ask(mail: penstock.Jobs, hand: Hand, value: object) -> Any:
         ending.join()
 
 
+def client_that_has_waited(url: str, namespace: str, hand: Hand) -> penstock.Penstock:
+    """Its channel is open, and whoever waits next reads."""
+    client = penstock.connect(url, namespace=namespace)
+    for _ in range(3):
+        ask(client.jobs("mail"), hand, "before")
+    return client
+
+
 def test_whoever_waits_reads(mail: penstock.Jobs, hand: Hand, readers: Readers) -> None:
     for number in range(5):
         assert ask(mail, hand, number) == number
@@ -192,10 +200,8 @@ def test_many_wait_in_all_ways_at_once(
 def test_a_client_that_is_closed_tells_whoever_reads(
     any_store: RedisServer | RedisCluster, namespace: str, hand: Hand
 ) -> None:
-    client = penstock.connect(any_store.url, namespace=namespace)
+    client = client_that_has_waited(any_store.url, namespace, hand)
     mail = client.jobs("mail")
-    for _ in range(3):
-        ask(mail, hand, "before")
     job = mail.add("email")
     with ThreadPoolExecutor(1) as thread:
         waited = thread.submit(job.result, 20)
@@ -270,10 +276,8 @@ def test_an_interrupt_at_any_time_leaves_everything_as_it_should_be(
 def test_a_client_can_be_closed_by_a_signal_handler_of_whoever_reads(
     any_store: RedisServer | RedisCluster, namespace: str, hand: Hand
 ) -> None:
-    client = penstock.connect(any_store.url, namespace=namespace)
+    client = client_that_has_waited(any_store.url, namespace, hand)
     mail = client.jobs("mail")
-    for _ in range(3):
-        ask(mail, hand, "before")
     job, took_s = mail.add("email"), [0.0]
 
     def close(number: int, frame: object) -> None:

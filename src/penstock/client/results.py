@@ -2,11 +2,11 @@
 queue).
 
 There is a channel on which it is told how all jobs end that were sent by the same process. Whoever
-listens looks at each job once when the channel is open, and again after every
-reconnect, so nothing is missed and nobody polls. A job that was sent just now has hardly ended
-before that, so the look is put off for a moment: often the end comes first, and the look is saved.
-A job that was made while the channel was open needs none. The channel stays open for a while when
-nobody waits any more, as whoever has waited for a job is likely to wait for another.
+listens looks at each job once when the channel is open, and again after every reconnect, so nothing
+is missed and nobody polls. A job that was sent just now has hardly ended before that, so the look
+is put off for a moment: often the end comes first, and the look is saved. A job that was made while
+the channel was open needs none. The channel stays open for a while when nobody waits any more, as
+whoever has waited for a job is likely to wait for another.
 """
 
 from __future__ import annotations

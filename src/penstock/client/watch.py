@@ -96,6 +96,7 @@ class Watch:
         return not self._is_closed
 
     def add(self, keys: QueueKeys, number: int) -> Future[Ending]:
+        """A future of how a job ends, for which the thread reads."""
         if self._guest == threading.get_ident():
             raise RuntimeError(
                 "a signal has interrupted a wait for a job, and its handler cannot wait for one in "
@@ -123,8 +124,8 @@ class Watch:
         return future
 
     def read_for(self, keys: QueueKeys, number: int, timeout_s: float | None) -> Ending | None:
-        """How a job ends that was sent by this process, if that is told soon and can be read by
-        whoever asks; this takes a third of the time of what has to be done otherwise.
+        """How a job ends, if that is told soon and can be read by whoever asks: no other thread has
+        to be woken for it, and nothing to be written down.
         """
         name = keys.ending_channel(number)
         channel = self._channels.get(name)

@@ -1,7 +1,7 @@
 """Where a thread that has nothing else to do waits for jobs that are handed over.
 
 It hears of a job, runs it, and says what came of it, alone: each thread more that a job passes
-through would cost it a tenth of the time between its sending and its result.
+through has to be woken first.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Desk:
             self._opened()
         except Exception as error:
             # It cannot be told whether jobs come, so nobody may count on this worker.
-            self.is_closed = True
+            self.close()
             self._failed(error)
         return None
 
