@@ -6,7 +6,8 @@ cost more than what the call then does. So a script is given
 - only the definitions that it uses;
 - numbers and words in place of the names of constants;
 - one table of functions, made in one go, as a table that grows is copied again and again;
-- this table only after what it does without: what may be all, up to where the script says so;
+- this table, and whatever else is not used before, only after what it does without: what may be
+  all, up to where the script says so;
 - and what is marked as `-- seldom` in its fragment, with all that only such definitions use, within
   one function that is called when the first of them is.
 """
@@ -49,13 +50,15 @@ def link(fragments: str, body: str) -> str:
     places = {name: place for place, one in enumerate(definitions) for name in one.names}
     usual = _reached(definitions, places, body, stops_at_seldom=True)
     needed = _reached(definitions, places, body, stops_at_seldom=False)
-    local = [definitions[place] for place in sorted(needed) if not definitions[place].is_shared]
+    first, _, rest = body.rpartition(_FROM_HERE)
+    at_once = _reached(definitions, places, first or rest, stops_at_seldom=False)
+    local = [place for place in sorted(needed) if not definitions[place].is_shared]
     shared = [definitions[place] for place in sorted(usual) if definitions[place].is_shared]
     seldom = [
         definitions[place] for place in sorted(needed - usual) if definitions[place].is_shared
     ]
-    first, _, rest = body.rpartition(_FROM_HERE)
-    linked = "".join(one.text for one in local) + first
+    linked = "".join(definitions[place].text for place in local if place in at_once) + first
+    linked += "".join(definitions[place].text for place in local if place not in at_once)
     if shared or seldom:
         linked += _table(shared) + _deferred(seldom)
     return linked + rest

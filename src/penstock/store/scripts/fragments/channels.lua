@@ -15,10 +15,3 @@ local function have_subscribers(one, other)
   if (is_one and is_other) or redis.call('PUBSUB', 'NUMPAT') == 0 then return is_one, is_other end
   return true, true
 end
-
--- Whether a message on this very channel would be heard; and if so, whether the other has subscribers.
-local function has_listener(channel, other)
-  local found = redis.call('PUBSUB', 'NUMSUB', channel, other)
-  if found[2] == 0 then return false, false end
-  return true, found[4] > 0 or redis.call('PUBSUB', 'NUMPAT') > 0
-end

@@ -26,18 +26,16 @@ local function has_room(counts, max_length, max_bytes, bytes)
   return waiting + 1 <= tonumber(max_length or waiting + 1) and bytes <= tonumber(max_bytes or bytes)
 end
 
--- What send_jobs answers, or nil if the job has to go the usual way: then nothing is written.
+-- What send_jobs answers, or nil if the job has to go the usual way: then nothing is left of what was written.
 local function hand_over(memory, operation, meta)
   local head, id, data = ARGV[4], ARGV[9], ARGV[10]
   local is_single = #ARGV == 10 and ARGV[2] == '' and ARGV[3] == 'made' and ARGV[5] == '0' and ARGV[6] == '0'
   if not is_single or #data > jobs.HANDED_OVER_BYTES then return nil end
   local call, base = redis.call, string.sub(meta, 1, -5)
-  local idle, offers, facts, counts = base .. 'idle', base .. 'offers', base .. 'facts', base .. 'counts'
+  local idle, offers, counts, records, facts = base .. 'idle', base .. 'offers', base .. 'counts', base .. 'jobs', base .. 'facts'
   local worker = call('SRANDMEMBER', idle)
   local room = worker and tonumber(call('HGET', offers, worker) or '0') or 0
   if room < 1 then return nil end
-  local is_heard, to_events = has_listener(base .. 'hand:' .. worker, base .. 'events')
-  if not is_heard then return nil end
   local _, type, tenant = open_plain(head)
   if not type then return nil end
   local kind, layout, enqueued, paused, max_length, max_bytes, bytes, turn, newest, last, sent, started = unpack(call('HMGET', meta,
@@ -45,12 +43,11 @@ local function hand_over(memory, operation, meta)
   if not last or enqueued or paused or tonumber(layout or 0) > jobs.LAYOUT then return nil end
   if (max_length or max_bytes) and not has_room(counts, max_length, max_bytes, (bytes or 0) + #data) then return nil end
   -- An id that is greater than all before needs not be looked for.
-  local is_empty = call('HLEN', base .. 'jobs') == 0
-  newest = newest or is_empty and '0'
+  newest = newest or call('HLEN', records) == 0 and '0'
   if not newest then return nil end
   if #id > #newest or (#id == #newest and id > newest) then
     newest = id
-  elseif call('HEXISTS', base .. 'jobs', id) == 1 then
+  elseif call('HEXISTS', records, id) == 1 then
     return nil
   end
   local now = now_ms()
@@ -62,29 +59,41 @@ local function hand_over(memory, operation, meta)
   local names = {}
   name_plain_counts(names, jobs.RUNNING, type, tenant)
   local numbers = call('HMGET', counts, unpack(names))
-  call('HLEN', facts) -- as it is written to and was not read yet: this finds a key of the wrong type
 
-  local number, process = (turn or 0) + 1, last + 1
+  local number, process, running = (turn or 0) + 1, whole(last + 1), base .. 'running:' .. worker
   local record = struct.pack(jobs.RECORD, jobs.LAYOUT, now, number, #head, head) .. data
-  -- First what was not looked at: if this fails, nothing has been written.
-  call('HSET', base .. 'running:' .. worker, whole(process), id)
-  call('HSET', meta, 'turn', whole(number), 'newest', newest, 'process', whole(process), 'sent', whole((sent or 0) + 1),
+  -- What was not looked at comes first and can be taken back: a key of a wrong type is an error, a worker that does not
+  -- listen gets nothing.
+  local written = 0
+  local is_well, problem = pcall(function()
+    call('HSET', running, process, id)
+    written = 1
+    call('HSET', records, id, record)
+    written = 2
+    call('HSET', facts, id, struct.pack(jobs.FACTS, jobs.LAYOUT, jobs.RUNNING, 0, number, now, number, 0, 0, now, now, now, 0,
+      last + 1, #data, #worker, worker, 0, '', #head, head))
+    written = 3
+  end)
+  if not is_well or publish(base .. 'hand:' .. worker, struct.pack('>I7Bc0', last + 1, #id, id) .. record) == 0 then
+    if written > 0 then call('HDEL', running, process) end
+    if written > 1 then call('HDEL', records, id) end
+    if written > 2 then call('HDEL', facts, id) end
+    if not is_well then error(problem, 0) end
+    return nil
+  end
+  call('HSET', meta, 'turn', whole(number), 'newest', newest, 'process', process, 'sent', whole((sent or 0) + 1),
     'started', whole((started or 0) + 1))
   if not kind then call('HSET', meta, 'kind', 'jobs', 'layout', jobs.LAYOUT) end
-  call('HSET', base .. 'jobs', id, record)
   if room > 1 then
     call('HSET', offers, worker, whole(room - 1))
   else
     call('HDEL', offers, worker)
     call('SREM', idle, worker)
   end
-  call('HSET', facts, id, struct.pack(jobs.FACTS, jobs.LAYOUT, jobs.RUNNING, 0, number, now, number, 0, 0, now, now, now, 0,
-    process, #data, #worker, worker, 0, '', #head, head))
   write_plain_counts(counts, names, numbers, 0)
-  if to_events then
-    tell_plain(base .. 'events', 'enqueued', id, now, 0, type, '')
+  -- Whoever hears of the one hears of the other.
+  if tell_plain(base .. 'events', 'enqueued', id, now, 0, type, '') > 0 then
     tell_plain(base .. 'events', 'started', id, now, 0, type, worker)
   end
-  publish(base .. 'hand:' .. worker, struct.pack('>I7Bc0', process, #id, id) .. record)
   return remember(memory, operation, {'ok'})
 end

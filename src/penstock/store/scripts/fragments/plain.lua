@@ -17,8 +17,9 @@ local function open_plain(head)
   return flags, type, (struct.unpack('>Bc0', head, at))
 end
 
+-- Returns how many have heard it.
 local function tell_plain(events, kind, id, now, attempt, type, worker)
-  publish(events, struct.pack('>Bc0Bc0I6HBc0Bc0', #kind, kind, #id, id, now, attempt, #type, type, #worker, worker))
+  return publish(events, struct.pack('>Bc0Bc0I6HBc0Bc0', #kind, kind, #id, id, now, attempt, #type, type, #worker, worker))
 end
 
 -- Adds the names of the counts in which a plain job in this state is one. Returns how many there are then.

@@ -25,14 +25,7 @@ local function report_plain(memory, operation, meta, running)
   -- A list whose page is new gets an entry in its directory, which is left to the usual way too.
   local page = base .. 'page:' .. whole((number - number % jobs.PAGE) / jobs.PAGE) .. ':' .. jobs.DONE
   local pages = {page .. 'A:', page .. 'T:' .. type, tenant ~= '' and page .. 'N:' .. tenant or nil}
-  for index = 1, #pages do
-    if call('SCARD', pages[index]) == 0 then return nil end
-  end
-  -- What is written to and was not read yet is looked at, which finds a key of the wrong type.
-  call('XLEN', base .. 'history')
-  call('ZCARD', base .. 'finished')
-  call('HLEN', offers)
-  call('SCARD', idle)
+  if call('EXISTS', unpack(pages)) < #pages then return nil end
   local names = {}
   local less = name_plain_counts(names, jobs.RUNNING, type, tenant)
   name_plain_counts(names, jobs.DONE, type, tenant)
@@ -41,22 +34,39 @@ local function report_plain(memory, operation, meta, running)
   local now, waited_ms, attempt = now_ms(), started - since, failures + 1
   -- First a removal, which lets the rest pass on a full store (see allow_when_full).
   call('HDEL', running, process)
-  call('XADD', base .. 'history', 'MAXLEN', '~', history_length or jobs.HISTORY_LENGTH, '*', 'attempt', struct.pack(jobs.ENDED,
-    jobs.LAYOUT, attempt, waited_ms > 0 and waited_ms or 0, bytes, now, #id, id, #type, type, #tenant, tenant, #holder, holder,
-    4, 'done', #ARGV[8], ARGV[8], #ARGV[9], ARGV[9]))
-  call('SADD', idle, worker)
-  call('HSET', offers, worker, '1')
+  -- Then what was not looked at, and can be taken back if one of these keys is of a wrong type.
+  local history, ended, written, entry = base .. 'history', base .. 'finished', 0, nil
+  local is_well, problem = pcall(function()
+    entry = call('XADD', history, 'MAXLEN', '~', history_length or jobs.HISTORY_LENGTH, '*', 'attempt', struct.pack(jobs.ENDED,
+      jobs.LAYOUT, attempt, waited_ms > 0 and waited_ms or 0, bytes, now, #id, id, #type, type, #tenant, tenant, #holder, holder,
+      4, 'done', #ARGV[8], ARGV[8], #ARGV[9], ARGV[9]))
+    call('ZADD', ended, whole(now), id)
+    written = 1
+    call('SADD', idle, worker)
+    written = 2
+    call('HSET', offers, worker, '1')
+    written = 3
+    for index = 1, #pages do
+      call('SADD', pages[index], id)
+      written = 3 + index
+    end
+  end)
+  if not is_well then
+    for index = 1, written - 3 do call('SREM', pages[index], id) end
+    if written > 2 then call('HDEL', offers, worker) end
+    if written > 1 then call('SREM', idle, worker) end
+    if written > 0 then call('ZREM', ended, id) end
+    if entry then call('XDEL', history, entry) end
+    call('HSET', running, process, id)
+    error(problem, 0)
+  end
   call('HSET', facts, id, struct.pack(jobs.FACTS, jobs.LAYOUT, jobs.DONE, 0, turn, created, number, failures, 0, since, now, started,
     now, token, bytes, #holder, holder, 0, '', #head, head) .. payload)
-  call('ZADD', base .. 'finished', whole(now), id)
   write_plain_counts(counts, names, numbers, less)
-  for index = 1, #pages do call('SADD', pages[index], id) end
   call('HSET', meta, 'finished', whole((finished or 0) + 1), 'done', whole((done or 0) + 1),
     'kept_bytes', whole((kept_bytes or 0) + bytes + #payload))
-  local channel = base .. 'job:' .. string.sub(id, -jobs.SENDER_DIGITS)
-  local to_events, to_endings = have_subscribers(base .. 'events', channel)
-  if to_events then tell_plain(base .. 'events', 'done', id, now, attempt - 1, type, holder) end
-  if to_endings then publish(channel, struct.pack(jobs.NOTICE, #id, id, jobs.DONE, 'y', 0, '') .. payload) end
+  tell_plain(base .. 'events', 'done', id, now, attempt - 1, type, holder)
+  publish(base .. 'job:' .. string.sub(id, -jobs.SENDER_DIGITS), struct.pack(jobs.NOTICE, #id, id, jobs.DONE, 'y', 0, '') .. payload)
   remember(memory, operation, {'empty', {}})
   return {{}, 'empty', -1, {}}
 end

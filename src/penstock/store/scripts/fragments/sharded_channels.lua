@@ -11,7 +11,3 @@ local function have_subscribers(one, other)
   local found = redis.call('PUBSUB', 'SHARDNUMSUB', one, other)
   return found[2] > 0, found[4] > 0
 end
-
-local function has_listener(channel, other)
-  return have_subscribers(channel, other)
-end
