@@ -125,7 +125,7 @@ class JobWorld(World):
         snapshot = check_jobs(self.ps.store, self.ps.keys.queue(self.queue.name))
         assert not snapshot.survey.members
         assert not (snapshot.running or snapshot.types or snapshot.suspects or snapshot.alarms)
-        assert not snapshot.offers
+        assert not (snapshot.survey.idle or snapshot.reporters)
         assert not (snapshot.busy or snapshot.unique or snapshot.lines or snapshot.parked)
         assert_invariants(self.ps)
         self.jobs.delete()

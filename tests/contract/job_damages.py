@@ -167,11 +167,11 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
         ("I12", "page_not_listed"),
     ),
     "a count is wrong": (
-        lambda r, at: r.hincrby(at.counts, "rT:email", 3),
+        lambda r, at: r.hincrby(at.meta, "rT:email", 3),
         ("I12", "count_is_wrong"),
     ),
     "a count of nothing": (
-        lambda r, at: r.hset(at.counts, "rG:blue", 0),
+        lambda r, at: r.hset(at.meta, "rG:blue", 0),
         ("I12", "count_is_wrong"),
     ),
     "a key is busy with nothing": (
@@ -187,7 +187,7 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
         ("I12", "count_is_wrong"),
     ),
     "a state counts more jobs than are in its place": (
-        lambda r, at: r.hincrby(at.counts, "xA:", 1),
+        lambda r, at: r.hincrby(at.meta, "xA:", 1),
         ("I12", "states_add_up"),
     ),
     "a unique key of a job that is not there": (
@@ -222,13 +222,17 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
         lambda r, at: r.rpush(at.log(at["done"]), "line"),
         ("I13", "extra_of_no_job"),
     ),
+    "a report of a worker that is gone": (
+        lambda r, at: r.hset(at.meta, "reported gone", "lane 5"),
+        ("I13", "trace_of_no_member"),
+    ),
     "types of a worker that is gone": (
         lambda r, at: r.hset(at.types, "gone", "*"),
         ("I13", "trace_of_no_member"),
     ),
     "an offer of a worker that is gone": (
-        lambda r, at: r.hset(at.offers, "gone", "1"),
-        ("I13", "trace_of_no_member"),
+        lambda r, at: r.sadd(at.idle, "+gone"),
+        ("I2", "waiter_is_no_member"),
     ),
     "an alarm of a worker that is gone": (
         lambda r, at: r.zadd(at.alarms, {"gone": 5}),

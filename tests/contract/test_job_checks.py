@@ -134,13 +134,12 @@ def test_what_is_wrong_is_told_without_a_write_and_mended_on_demand(
 def test_a_count_is_set_unless_it_has_changed(
     ps: penstock.Penstock, keys: QueueKeys, stored: Stored, seen: int, is_set: bool
 ) -> None:
-    counts = keys.of_jobs("counts")
-    ps.store.call(counts, "HSET", counts, "rT:email", 10)
+    ps.store.call(keys.meta, "HSET", keys.meta, "rT:email", 10)
 
-    done = ps.store.run(job_checks.mend_count(keys, "counts", "rT:email", seen, 7))
+    done = ps.store.run(job_checks.mend_count(keys, "meta", "rT:email", seen, 7))
 
     assert done is is_set
-    assert stored.hash(counts) == {b"rT:email": b"7" if is_set else b"10"}
+    assert stored.hash(keys.meta) == {b"rT:email": b"7" if is_set else b"10"}
 
 
 def test_a_count_of_nothing_is_removed(

@@ -84,16 +84,16 @@ async def coroutine(number: int) -> int:
 def wait_until_it_waits(ps: penstock.Penstock, worker: WorkerThread) -> None:
     """The worker can be handed a job."""
     keys = ps.jobs("mail")._keys
-    offers, channel = keys.of_jobs("offers"), keys.hand + worker.id
+    channel, offer = keys.hand + worker.id, "+" + worker.id
     is_sharded = ps.store.dialect.channels == "sharded_channels"
     ask = ("PUBSUB", "SHARDNUMSUB" if is_sharded else "NUMSUB", channel)
-    wait_for(lambda: ps.store.call(offers, *ask)[1] > 0)
+    wait_for(lambda: ps.store.call(keys.idle, *ask)[1] > 0)
     feed = feed_of(worker)
 
     def is_quiet() -> bool:
         # When the desk is new, the loop looks for what was missed, as soon as it has time.
         time.sleep(0.01)
-        is_offered = ps.store.call(offers, "HGET", offers, worker.id) == b"1"
+        is_offered = bool(ps.store.call(keys.idle, "SISMEMBER", keys.idle, offer))
         return is_at_rest(feed) and is_offered
 
     wait_for(is_quiet)

@@ -65,7 +65,7 @@ def test_every_key_has_the_type_that_the_headers_give(
 ) -> None:
     headers = {key.name: key.type for name in script_names() for key in load(name).keys}
     del headers["tasks"], headers["key"]  # stand for any of several
-    del headers["types"], headers["offers"]  # left behind by a queue of jobs
+    del headers["types"]  # left behind by a queue of jobs
 
     sample_world(ps.store, names)
 

@@ -13,16 +13,14 @@ LISTENERS = "penstock:simulated_listeners"
 _CHANGES = {
     "  return redis.call('PUBLISH', channel, message)\n": (
         "  local worker = string.match(channel, ':wake:(.+)$')\n"
+        "  worker = worker or string.match(channel, ':hand:(.+)$')\n"
         f"  return worker and redis.call('SISMEMBER', '{LISTENERS}', worker) or 0\n"
     ),
-    "    local worker = redis.call('SPOP', idle)\n": (
+    "    local worker = name_of(redis.call('SPOP', idle))\n": (
         "    local all = redis.call('SORT', idle, 'ALPHA')\n"
         "    local worker = all[redis.call('DBSIZE') % #all + 1]\n"
         "    redis.call('SREM', idle, worker)\n"
-    ),
-    "  local found = redis.call('PUBSUB', 'NUMSUB', channel, other)\n": (
-        "  local worker = string.match(channel, ':hand:(.+)$')\n"
-        f"  local found = {{0, redis.call('SISMEMBER', '{LISTENERS}', worker), 0, 0}}\n"
+        "    worker = name_of(worker)\n"
     ),
     "call('SRANDMEMBER', keys.idle)": "call('SORT', keys.idle, 'ALPHA')[1]",
     "redis.call('SRANDMEMBER', keys.idle, 50)": "redis.call('SORT', keys.idle, 'ALPHA')",

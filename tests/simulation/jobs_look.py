@@ -14,6 +14,7 @@ from penstock.codec.ids import id_text
 from penstock.codec.records import open_head
 from penstock.model.job_snapshot import Entry, JobSnapshot, StoredHead, StoredJob, Survey
 from penstock.model.jobs import JOB_STATES, STATE_CODES, STATES_BY_CODE
+from penstock.store.commands.job_checks import counts_in, reporters_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -71,7 +72,7 @@ class QueueLook:
     paused_types: frozenset[str]
     types: Mapping[str, frozenset[str] | None]
     """worker -> what it handles; None: everything"""
-    offers: Mapping[str, int]
+    offers: frozenset[str]
     """worker -> how many jobs it takes unasked"""
     schedules: Mapping[str, bytes]
     slots: Mapping[str, int]
@@ -138,7 +139,8 @@ def queue_look(name: str, parts: Parts) -> QueueLook:
         for number in records.keys() | facts.keys()
         for text, job in [_job(number, records.get(number, b""), facts.get(number, b""))]
     }
-    counts = one("counts")
+    meta = one("meta")
+    counts = counts_in(meta.items())
     pages = {}
     for owner, ids in parts.get("page", {}).items():
         page, _, listing = owner.partition(":")
@@ -147,9 +149,9 @@ def queue_look(name: str, parts: Parts) -> QueueLook:
         snapshot=JobSnapshot(
             queue=name,
             survey=Survey(
-                meta=one("meta"),
+                meta={name: value for name, value in meta.items() if not {":", " "} & set(name)},
                 members=frozenset(one("members")),
-                idle=frozenset(one("idle")),
+                idle=frozenset(name.removeprefix("+") for name in one("idle")),
                 sizes={
                     kind: len(one(kind)) for kind in ("jobs", "facts", "due", "finished", "buried")
                 },
@@ -175,7 +177,7 @@ def queue_look(name: str, parts: Parts) -> QueueLook:
             windows=one("windows"),
             busy=one("busy"),
             types=frozenset(one("types")),
-            offers=frozenset(one("offers")),
+            reporters=reporters_in(meta.items()),
             suspects=one("suspects"),
             alarms=frozenset(one("alarms")),
             progress=frozenset(one("progress")),
@@ -188,7 +190,7 @@ def queue_look(name: str, parts: Parts) -> QueueLook:
         limits=one("limits"),
         paused_types=frozenset(one("paused_types")),
         types=one("types"),
-        offers=one("offers"),
+        offers=frozenset(name[1:] for name in one("idle") if name.startswith("+")),
         schedules=one("schedules"),
         slots=one("slots"),
         alarms=one("alarms"),
@@ -310,7 +312,6 @@ _OPENERS: dict[str, Callable[..., Any]] = defaultdict(
         "finished": _mapping(_id, int),
         "buried": _mapping(_id, int),
         "running": _mapping(int, _id),
-        "counts": _mapping(bytes.decode, int),
         "pages": lambda flat: frozenset(int(page) for page, _ in _pairs(flat)),
         "page": _set(_id),
         "unique_jobs": _mapping(_raw, _id),
@@ -320,7 +321,6 @@ _OPENERS: dict[str, Callable[..., Any]] = defaultdict(
         "busy": _mapping(bytes.decode, int),
         "shares": _mapping(bytes.decode, int),
         "types": _mapping(bytes.decode, _types),
-        "offers": _mapping(bytes.decode, int),
         "suspects": _mapping(bytes.decode, _id),
         "progress": _mapping(_id, _raw),
         "log": len,

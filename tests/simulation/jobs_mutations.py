@@ -13,8 +13,8 @@ JOB_MUTATIONS = [
     ),
     Mutation(
         "a send repeated is done twice",
-        "recall(memory, operation) or hand_over(",
-        "hand_over(",
+        " or recall_sent(memory, operation, KEYS[2]) or\n  recall(memory, operation)\n",
+        "\n",
         "",
     ),
     Mutation(
@@ -103,9 +103,8 @@ JOB_MUTATIONS = [
     ),
     Mutation(
         "a worker that was failed stays a member",
-        "redis.call('SREM', keys.members, worker)\nredis.call('SREM', keys.idle, worker)\n"
-        "redis.call('HDEL', keys.types",
-        "redis.call('SREM', keys.idle, worker)\nredis.call('HDEL', keys.types",
+        "redis.call('SREM', keys.members, worker)\nredis.call('SREM', keys.idle",
+        "redis.call('SREM', keys.idle",
         "",
     ),
     Mutation(
@@ -147,14 +146,14 @@ JOB_MUTATIONS = [
     ),
     Mutation(
         "a worker is handed more than it takes",
-        "    call('HSET', offers, worker, whole(room - 1))\n",
+        "  call('SREM', idle, offer)\n",
         "",
-        "jobs unasked and now takes",
+        "which takes another unasked",
     ),
     Mutation(
         "a job that is handed over is in nobody's hands",
-        "  call('HSET', base .. 'running:' .. worker, whole(process), id)\n",
-        "",
+        "    call('HSET', running, process, id)\n    written",
+        "    written",
         "",
     ),
     Mutation(
@@ -165,8 +164,8 @@ JOB_MUTATIONS = [
     ),
     Mutation(
         "a plain job that is done is counted as running",
-        "(index > less and 1 or -1)",
-        "(index > less and 1 or 0)",
+        "whole((found[8] or 1) - 1)",
+        "whole((found[8] or 1) - 0)",
         "",
     ),
     Mutation(

@@ -66,7 +66,7 @@ BOUNDED = {
     ("SMEMBERS", "keys.paused_types"),
     ("XRANGE", "keys.history"),
     # For checks and repairs alone.
-    ("HGETALL", "keys.meta"), ("SMEMBERS", "keys.members"), ("SMEMBERS", "keys.idle"),
+    ("SMEMBERS", "keys.members"), ("SMEMBERS", "keys.idle"),
 }
 # fmt: on
 NEVER_ANSWERED = {"jobs/fire_schedule": {"conflict"}}  # The ids of its jobs are never given.

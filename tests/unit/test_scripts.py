@@ -60,10 +60,10 @@ BOUNDED_BY_KEY = {
     "fail_worker": {("SMEMBERS", "work")},
     "list_work": {("SMEMBERS", "KEYS[1]")},
     "list_paused_workers": {("SMEMBERS", "KEYS[1]")},
-    "inspect_queue": {("HGETALL", "meta"), ("SMEMBERS", "members")},
+    "inspect_queue": {("SMEMBERS", "members")},
     "mend_unique_key": {("SMEMBERS", "members"), ("HVALS", "KEYS[index]")},
     "read_queue": {
-        ("HGETALL", "meta"), ("SMEMBERS", "members"), ("SMEMBERS", "idle"),
+        ("SMEMBERS", "members"), ("SMEMBERS", "idle"),
         ("HGETALL", "failures"), ("HGETALL", "unique"), ("HGETALL", "KEYS[index]"),
     },
 }

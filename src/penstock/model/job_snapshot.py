@@ -174,8 +174,8 @@ class JobSnapshot:
     busy: Mapping[str, int] = field(default_factory=dict)
     types: frozenset[str] = frozenset()
     """workers that have said what they handle"""
-    offers: frozenset[str] = frozenset()
-    """workers that take jobs unasked"""
+    reporters: frozenset[str] = frozenset()
+    """workers whose last report is remembered with the queue"""
     suspects: Mapping[str, str] = field(default_factory=dict)
     alarms: frozenset[str] = frozenset()
     """workers"""

@@ -52,7 +52,6 @@ JOB_KEY_TYPES = {
     "due": "zset",
     "finished": "zset",
     "buried": "zset",
-    "counts": "hash",
     "pages": "zset",
     "page": "set",
     "unique_jobs": "hash",
@@ -63,7 +62,6 @@ JOB_KEY_TYPES = {
     "shares": "hash",
     "paused_types": "set",
     "types": "hash",
-    "offers": "hash",
     "suspects": "hash",
     "progress": "hash",
     "log": "list",
@@ -83,15 +81,14 @@ line:<priority>:<tenant>: entries, the next at the left. stray:<type>: turn and 
 jobs that no worker who asked could take; strays: the types that have some. parked:<key>: the same
 of jobs that a limit holds back; unparks: key -> when to look (ms; +inf: when a slot is free).
 due: id -> when (ms). finished, buried: id -> when it ended (ms); done and cancelled, dead jobs.
-counts: listing -> jobs. pages:<listing>: numbers of the pages that are not empty;
-page:<number>:<listing>: ids. unique_jobs: key -> id; windows: key -> until when it is taken (ms).
+pages:<listing>: numbers of the pages that are not empty; page:<number>:<listing>: ids.
+unique_jobs: key -> id; windows: key -> until when it is taken (ms).
 limits: key -> slots, rate, per_ms, burst; buckets: key -> tokens and when they were counted; busy:
 key -> jobs that run. shares: tenant -> jobs a round. paused_types. types: worker -> what it
-handles; offers: worker -> how many jobs it takes unasked, while it is idle. suspects: worker -> the
-job that may be what kills workers, which it holds. progress: id -> what it said last; log:<id>;
-attempts:<id>: those that did not end well. alarms: worker -> when it was told to look (ms).
-schedules: name -> definition; slots: name -> when it is due (ms). history: one entry for each
-attempt that has ended.
+handles. suspects: worker -> the job that may be what kills workers, which it holds.
+progress: id -> what it said last; log:<id>; attempts:<id>: those that did not end well. alarms:
+worker -> when it was told to look (ms). schedules: name -> definition; slots: name -> when it is
+due (ms). history: one entry for each attempt that has ended.
 """
 
 OWNED_KINDS = frozenset(
@@ -188,12 +185,15 @@ class QueueKeys:
         """list: tasks that failed too often; the oldest is at the right"""
         self.meta = f"{tag}:meta"
         """hash: incarnation, settings (paused, max_length, max_failures), process (last id) and
-        counters
+        counters; in a queue of jobs also how many there are of each listing, and lane and
+        number of the last request for a plain job: `reported <worker>` and `sent <end of its id>`
         """
         self.members = f"{tag}:members"
         """set: workers that have started work on this queue"""
         self.idle = f"{tag}:idle"
-        """set: workers that wait for a wake-up"""
+        """set: workers that wait for a wake-up; those that take a job unasked with a plus before
+        their name
+        """
         self.failures = f"{tag}:failures"
         """hash: digest of a task -> failed deliveries"""
         self.unique = f"{tag}:unique"

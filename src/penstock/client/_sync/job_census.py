@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from penstock.codec.ids import id_text
 from penstock.model.job_snapshot import JobSnapshot, StoredJob
 from penstock.store.commands import checks, job_checks
-from penstock.store.keys import JOB_KEY_TYPES
+from penstock.store.keys import JOB_KEY_TYPES, QUEUE_KEY_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -52,6 +52,7 @@ class _Reader:
         return self._store.run(job_checks.survey_jobs(self._keys, holders))
 
     def read(self, survey: Survey) -> JobSnapshot:
+        meta = self._texts("meta")
         # Jobs move towards the end of this list, so whoever moves meanwhile is rather seen twice.
         return JobSnapshot(
             queue=self._keys.queue,
@@ -67,14 +68,14 @@ class _Reader:
             running=self._running(survey),
             finished=self._times("finished"),
             buried=self._times("buried"),
-            counts={name: int(count) for name, count in self._texts("counts")},
+            counts=job_checks.counts_in(meta),
+            reporters=job_checks.reporters_in(meta),
             directories=self._directories(),
             pages=self._pages(),
             unique={key: _id(id) for key, id in self._all("unique_jobs")},
             windows={key: int(at) for key, at in self._all("windows")},
             busy={key: int(count) for key, count in self._texts("busy")},
             types=frozenset(worker for worker, _ in self._texts("types")),
-            offers=frozenset(worker for worker, _ in self._texts("offers")),
             suspects={worker.decode(): _id(id) for worker, id in self._all("suspects")},
             alarms=frozenset(worker for worker, _ in self._scores("alarms")),
             progress=frozenset(_id(id) for id, _ in self._all("progress")),
@@ -171,7 +172,8 @@ class _Reader:
     def _all(self, kind: str, owner: str = "") -> list[tuple[bytes, bytes]]:
         """A hash or sorted set, read in pages."""
         key = self._keys.of_jobs(kind, owner)
-        command = "HSCAN" if JOB_KEY_TYPES[kind] == "hash" else "ZSCAN"
+        types = QUEUE_KEY_TYPES | JOB_KEY_TYPES
+        command = "HSCAN" if types[kind] == "hash" else "ZSCAN"
         found, cursor = [], b"0"
         while True:
             cursor, flat = self._store.call(key, command, key, cursor, "COUNT", _PAGE)

@@ -117,7 +117,7 @@ def queue_snapshot(queue: str, workers: Sequence[str], reply: list[Any]) -> Queu
         max_failures=int(settings.get("max_failures", DEFAULT_MAX_FAILURES)),
         counters=Counters(**{n: int(settings.get(n, 0)) for n in Counters.__dataclass_fields__}),
         members=frozenset(worker.decode() for worker in members),
-        idle=frozenset(worker.decode() for worker in idle),
+        idle=frozenset(worker.decode().removeprefix("+") for worker in idle),
     )
     if word == b"counted":
         return replace(head, ready=ready, dead=dead, held=sum(running))

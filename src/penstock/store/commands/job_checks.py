@@ -13,7 +13,7 @@ from penstock.store.commands.jobs import check_jobs
 from penstock.store.script import Script, load
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from penstock.store.command import Argument
     from penstock.store.keys import QueueKeys
@@ -27,6 +27,7 @@ MEND_LINE = load("jobs/mend_line")
 MEND_TRACE = load("jobs/mend_trace")
 
 _TURN_DIGITS = 16
+_REPORTED = "reported "
 _SIZES = ("jobs", "facts", "due", "finished", "buried")
 
 
@@ -99,10 +100,21 @@ def mend_trace(
 
 
 def mend_count(
-    keys: QueueKeys, table: Literal["counts", "busy", "meta"], field: str, seen: int, right: int
+    keys: QueueKeys, table: Literal["busy", "meta"], field: str, seen: int, right: int
 ) -> Command[bool]:
     """Set a count right unless it has changed since it was seen."""
     return _mend(MEND_COUNT, keys, table, field.encode(), seen, right)
+
+
+def counts_in(meta: Iterable[tuple[str, bytes]]) -> dict[str, int]:
+    """Of all that is in `meta`, how many jobs are on each listing."""
+    return {name: int(value) for name, value in meta if name[2:3] == ":"}
+
+
+def reporters_in(meta: Iterable[tuple[str, bytes]]) -> frozenset[str]:
+    """Of all that is in `meta`, the workers whose last report is remembered there."""
+    names = (name for name, _ in meta if name.startswith(_REPORTED))
+    return frozenset(name.removeprefix(_REPORTED) for name in names)
 
 
 def open_entry(entry: bytes) -> Entry:
@@ -134,7 +146,7 @@ def _survey(reply: list[Any]) -> Survey:
         now_ms=int(now),
         meta=known,
         members=frozenset(worker.decode() for worker in members),
-        idle=frozenset(worker.decode() for worker in idle),
+        idle=frozenset(worker.decode().removeprefix("+") for worker in idle),
         sizes=dict(zip(_SIZES, sizes, strict=True)),
         held={worker.decode(): n for worker, n in zip(held[::2], held[1::2], strict=True) if n},
         states=dict(zip(JOB_STATES, map(int, counts), strict=True)),

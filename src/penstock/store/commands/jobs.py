@@ -124,7 +124,7 @@ def start_jobs(
     offer: int = 0,
 ) -> Command[JobClaim]:
     """Start up to `limit` jobs; with `wait`, wake the worker when there is work again. If it waits,
-    it may be handed up to `offer` jobs unasked.
+    it may be handed `offer` jobs unasked: one or none.
     """
 
     def decode(reply: list[Any]) -> JobClaim:
@@ -133,7 +133,7 @@ def start_jobs(
     return Command(
         START_JOBS,
         (keys.memory(operation.lane), keys.meta, keys.running(worker)),
-        (operation.number, worker, limit, int(wait) + offer, MAX_HELD),
+        (operation.number, worker, limit, int(wait) + min(offer, 1), MAX_HELD),
         decode,
     )
 
@@ -153,7 +153,7 @@ def report_jobs(
         return _claim(keys, REPORT_JOBS, reply, 1, [int(process) for process in reply[0]])
 
     names = (keys.memory(operation.lane), keys.meta, keys.running(worker))
-    arguments = (operation.number, worker, limit, int(wait) + offer, MAX_HELD)
+    arguments = (operation.number, worker, limit, int(wait) + min(offer, 1), MAX_HELD)
     if isinstance(reports, Prepacked):
         return Command(REPORT_JOBS, names, arguments, decode, reports)
     fields: Iterable[Argument] = chain.from_iterable(reports)

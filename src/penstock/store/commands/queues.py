@@ -76,7 +76,6 @@ def leave_queue(
             keys.unique,
             keys.unique_tasks,
             keys.of_jobs("types"),
-            keys.of_jobs("offers"),
         ),
         (
             operation.number,

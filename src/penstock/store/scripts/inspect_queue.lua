@@ -16,9 +16,10 @@
 -- Returns {'ok', meta, ready, dead, idle, unique, failures, held...}   meta as field, value, ...; held: tasks per worker
 --         {'changed', worker...}                                       the members now
 --         {'no_queue'}                                                 there is no such queue
+-- include settings
 local meta, ready, dead, members, idle, unique, failures = unpack(KEYS, 1, 7)
 
-local settings = redis.call('HGETALL', meta)
+local settings = settings_of(meta)
 local workers = redis.call('SMEMBERS', members)
 if #settings == 0 and #workers == 0 then return {'no_queue'} end
 local is_same = #workers == #ARGV

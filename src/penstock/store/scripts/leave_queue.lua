@@ -15,7 +15,6 @@
 -- KEYS[9] unique         hash    key -> holder and task, of every unique task not yet gone
 -- KEYS[10] unique_tasks  zset    digest of the task, then key; all scores 0
 -- KEYS[11] types         hash    worker -> what it handles, if the queue has held jobs and is gone
--- KEYS[12] offers        hash    worker -> how many jobs it takes unasked, likewise
 -- ARGV[1] operation      int     number of this operation in its lane
 -- ARGV[2] worker         string
 -- ARGV[3] lost           int     1: the worker died, which counts as a failed delivery of what it held
@@ -26,7 +25,7 @@
 -- Returns {'ok', returned, dead}   how many tasks went back, and how many to the dead list
 --         {'jobs'}                 the queue holds jobs; leave_jobs is for those
 -- include channels memory chunks wake element leave fail
-local memory, ready, running, meta, members, idle, failures, dead, unique, unique_tasks, types, offers = unpack(KEYS)
+local memory, ready, running, meta, members, idle, failures, dead, unique, unique_tasks, types = unpack(KEYS)
 local operation, worker, lost, max_failures, work, wake = unpack(ARGV)
 
 local done = recall(memory, operation)
@@ -40,7 +39,6 @@ redis.call('HLEN', failures)
 redis.call('HLEN', unique)
 redis.call('ZCARD', unique_tasks)
 redis.call('HLEN', types)
-redis.call('HLEN', offers)
 local waiting = redis.call('LLEN', ready)
 local own_maximum, kind = unpack(redis.call('HMGET', meta, 'max_failures', 'kind'))
 max_failures = tonumber(own_maximum or max_failures)
@@ -64,9 +62,8 @@ end
 
 allow_when_full(memory)
 redis.call('SREM', members, worker)
-redis.call('SREM', idle, worker)
+redis.call('SREM', idle, worker, '+' .. worker)
 redis.call('HDEL', types, worker)
-redis.call('HDEL', offers, worker)
 local buried = {}
 if #elements > 0 then
   redis.call('DEL', running)

@@ -19,6 +19,7 @@
 --                     the whole of each; hashes as field, value, ...
 --         {'counted', meta, ready, dead, members, idle, failures, unique, unique_tasks, running...}
 --                     there are more than `limit`: meta, members and idle in full, of the others how many
+-- include settings
 local meta, ready, dead, members, idle, failures, unique, unique_tasks = unpack(KEYS, 1, 8)
 local limit = tonumber(ARGV[1])
 
@@ -28,7 +29,7 @@ for index = 9, #KEYS do counts[#counts + 1] = redis.call('HLEN', KEYS[index]) en
 local total = 0
 for _, count in ipairs(counts) do total = total + count end
 
-local settings = redis.call('HGETALL', meta)
+local settings = settings_of(meta)
 local workers, waiters = redis.call('SMEMBERS', members), redis.call('SMEMBERS', idle)
 local reply
 if total > limit then

@@ -6,7 +6,6 @@ function jobs.guard_admission(keys)
   local call, base = redis.call, keys.base
   local is_empty = call('HLEN', keys.jobs) == 0
   call('HLEN', keys.facts)
-  call('HLEN', keys.counts)
   call('ZCARD', keys.levels)
   call('SCARD', keys.idle)
   local is_any = call('EXISTS', base .. 'unique_jobs', base .. 'progress', base .. 'due', base .. 'windows') > 0
@@ -101,7 +100,7 @@ end
 
 function jobs.waiting_jobs(keys)
   local waiting = 0
-  for _, found in ipairs(redis.call('HMGET', keys.counts, 'rA:', 'sA:', 'bA:')) do
+  for _, found in ipairs(redis.call('HMGET', keys.meta, 'rA:', 'sA:', 'bA:')) do
     waiting = waiting + tonumber(found or '0')
   end
   return waiting

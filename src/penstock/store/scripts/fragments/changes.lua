@@ -252,32 +252,26 @@ function jobs.fill_pages(keys, listing, pages)
   end
 end
 
--- All counts at once, as they may be as many as there are tenants. A count of nothing is not kept.
+-- All counts and counters at once, as they may be as many as there are tenants. A count of nothing is not kept: its name
+-- has a colon, that of a counter has none.
 function jobs.write_counts(keys, counts)
   local names, gone, fields = {}, {}, {}
   for name, by in pairs(counts) do
     if by ~= 0 then names[#names + 1] = name end
   end
-  if #names <= 2 then
-    for index = 1, #names do
-      local name = names[index]
-      if redis.call('HINCRBY', keys.counts, name, whole(counts[name])) == 0 then gone[#gone + 1] = name end
-    end
-    return call_in_chunks('HDEL', keys.counts, gone)
-  end
-  local found = get_fields(keys.counts, names)
+  local found = get_fields(keys.meta, names)
   for index = 1, #names do
     local name = names[index]
     local count = (found[index] and tonumber(found[index]) or 0) + counts[name]
-    if count == 0 then
+    if count == 0 and string.find(name, ':', 1, true) then
       gone[#gone + 1] = name
     else
       local size = #fields
       fields[size + 1], fields[size + 2] = name, whole(count)
     end
   end
-  call_in_chunks('HDEL', keys.counts, gone)
-  call_in_chunks('HSET', keys.counts, fields)
+  call_in_chunks('HDEL', keys.meta, gone)
+  call_in_chunks('HSET', keys.meta, fields)
 end
 
 -- What comes to each list, or leaves it: name -> the pages of each head.
@@ -299,7 +293,7 @@ end
 -- A job that is given another head leaves the lists of the old one and joins those of the new, which may be the same:
 -- so all leave before any joins.
 function jobs.write_lists(keys, changes)
-  local counts = {}
+  local counts = changes.meta
   for head, moved in pairs(changes.moved) do
     for state, by in pairs(moved.counts) do
       local names = head[state] or jobs.name_lists(head, state)
@@ -318,9 +312,6 @@ function jobs.write_changes(keys, changes, now)
   call_in_chunks('ZADD', keys.finished, changes.finished)
   call_in_chunks('ZADD', keys.buried, changes.buried)
   jobs.write_lists(keys, changes)
-  for field, by in pairs(changes.meta) do
-    if by ~= 0 then redis.call('HINCRBY', keys.meta, field, whole(by)) end
-  end
   jobs.publish_events(keys, changes, now)
 end
 

@@ -7,8 +7,6 @@ function jobs.guard_work(keys, claim)
   local call = redis.call
   call('HLEN', keys.jobs)
   call('HLEN', keys.facts)
-  call('HLEN', keys.counts)
-  call('HLEN', keys.offers)
   call('ZCARD', keys.levels)
   call('ZCARD', keys.finished)
   call('SCARD', keys.idle)
@@ -61,11 +59,12 @@ end
 
 -- seldom
 function jobs.wake_for_types(keys, types)
-  for _, worker in ipairs(redis.call('SRANDMEMBER', keys.idle, 50)) do
+  for _, idle_worker in ipairs(redis.call('SRANDMEMBER', keys.idle, 50)) do
+    local worker = name_of(idle_worker)
     local own = redis.call('HGET', keys.types, worker) or ''
     for type in pairs(types) do
       if handles(own, type) then
-        redis.call('SREM', keys.idle, worker)
+        redis.call('SREM', keys.idle, idle_worker)
         if publish(keys['wake:'] .. worker, '') > 0 then types[type] = nil end
         break
       end
@@ -79,7 +78,7 @@ jobs.STRAYS_TRIED = 16
 
 -- seldom
 function jobs.wake_for_strays(keys, worker, types)
-  redis.call('SREM', keys.idle, worker)
+  jobs.leave_idle(keys, worker)
   if redis.call('SCARD', keys.idle) == 0 then return end
   for _, type in ipairs(redis.call('SRANDMEMBER', keys.strays, jobs.STRAYS_TRIED)) do
     if redis.call('SISMEMBER', keys.paused_types, type) == 0 then types[type] = true end
@@ -87,20 +86,20 @@ function jobs.wake_for_strays(keys, worker, types)
   if next(types) then jobs.wake_for_types(keys, types) end
 end
 
--- Whoever waits is woken when there is work, and takes up to so many jobs unasked, less those that it has just got; none if
--- it holds something already, of which it may not know when it asks.
+-- Whoever waits is woken when there is work, and may take a job unasked: not if it has just got one or holds something
+-- already, of which it may not know when it asks. It stands there under one of its two names.
 function jobs.join_idle(keys, claim, taken)
-  redis.call('SADD', keys.idle, claim.worker)
-  if claim.offer > taken and claim.held == 0 then
-    redis.call('HSET', keys.offers, claim.worker, whole(claim.offer - taken))
-  else
-    redis.call('HDEL', keys.offers, claim.worker)
-  end
+  local takes_one = claim.takes_unasked and taken == 0 and claim.held == 0
+  redis.call('SADD', keys.idle, takes_one and '+' .. claim.worker or claim.worker)
+end
+
+function jobs.leave_idle(keys, worker)
+  redis.call('SREM', keys.idle, worker, '+' .. worker)
 end
 
 function jobs.wait_for_more(keys, claim, taken, now, token_at)
   if not claim.wait then return -1 end
-  redis.call('SREM', keys.idle, claim.worker)
+  jobs.leave_idle(keys, claim.worker)
   jobs.join_idle(keys, claim, taken)
   local at = jobs.next_due_at(keys, now)
   if token_at and (not at or token_at < at) then at = token_at end
@@ -144,7 +143,7 @@ function jobs.hand_out(keys, changes, claim, now)
   if is_paused then
     -- No alarm: it would keep others from setting one when the queue is resumed.
     if keys.is_used.alarms then redis.call('ZREM', keys.alarms, claim.worker) end
-    redis.call('SREM', keys.idle, claim.worker)
+    jobs.leave_idle(keys, claim.worker)
     if claim.wait then jobs.join_idle(keys, claim, 0) end
     return {'paused', -1, {}}
   end
@@ -169,7 +168,7 @@ function jobs.hand_out(keys, changes, claim, now)
     -- What is next must not run beside this, or too much had to be put aside: there is more to look at.
     local is_apart = redis.call('HEXISTS', keys.suspects, claim.worker) == 1
     if is_apart then
-      redis.call('SREM', keys.idle, claim.worker)
+      jobs.leave_idle(keys, claim.worker)
       if keys.is_used.alarms then redis.call('ZREM', keys.alarms, claim.worker) end
     else
       wait_ms = 0
@@ -180,7 +179,7 @@ function jobs.hand_out(keys, changes, claim, now)
     wait_ms = jobs.wait_for_more(keys, claim, #taken, now, limit and jobs.next_token_at(limit, now))
     if #taken == 0 then return {'empty', wait_ms, schedules} end
   else
-    redis.call('SREM', keys.idle, claim.worker) -- it may have looked without being woken, and has no room now
+    jobs.leave_idle(keys, claim.worker) -- it may have looked without being woken, and has no room now
     -- Wake-ups are passed on, so that one lost on its way to a dead worker delays nothing for long; and so is the alarm
     -- of a worker that has no time to get up.
     local had_alarm = keys.is_used.alarms and redis.call('ZREM', keys.alarms, claim.worker) == 1

@@ -17,13 +17,21 @@ local function is_in_the_way(base, type, now)
   return false
 end
 
--- Whether one more job may come in, with which the queue has so many bytes.
-local function has_room(counts, max_length, max_bytes, bytes)
+-- Whether one more job of so many bytes may come in.
+local function has_room(meta, max_length, max_bytes, bytes)
   -- Nothing is in line, but some may be parked.
-  local ready, scheduled, blocked = unpack(redis.call('HMGET', counts, jobs.READY .. 'A:', jobs.SCHEDULED .. 'A:',
-    jobs.BLOCKED .. 'A:'))
+  local ready, scheduled, blocked, waiting_bytes = unpack(redis.call('HMGET', meta, jobs.READY .. 'A:', jobs.SCHEDULED .. 'A:',
+    jobs.BLOCKED .. 'A:', 'waiting_bytes'))
   local waiting = (ready or 0) + (scheduled or 0) + (blocked or 0)
+  bytes = bytes + (waiting_bytes or 0)
   return waiting + 1 <= tonumber(max_length or waiting + 1) and bytes <= tonumber(max_bytes or bytes)
+end
+
+-- What is remembered of a single job that was handed over.
+local function recall_sent(memory, operation, meta)
+  if #ARGV ~= 10 then return nil end
+  local note = redis.call('HGET', meta, 'sent ' .. string.sub(ARGV[9], -jobs.SENDER_DIGITS))
+  return open_note(note, lane_of(memory, string.sub(meta, 1, -5)), operation, {'ok'})
 end
 
 -- What send_jobs answers, or nil if the job has to go the usual way: then nothing is left of what was written.
@@ -32,33 +40,36 @@ local function hand_over(memory, operation, meta)
   local is_single = #ARGV == 10 and ARGV[2] == '' and ARGV[3] == 'made' and ARGV[5] == '0' and ARGV[6] == '0'
   if not is_single or #data > jobs.HANDED_OVER_BYTES then return nil end
   local call, base = redis.call, string.sub(meta, 1, -5)
-  local idle, offers, counts, records, facts = base .. 'idle', base .. 'offers', base .. 'counts', base .. 'jobs', base .. 'facts'
-  local worker = call('SRANDMEMBER', idle)
-  local room = worker and tonumber(call('HGET', offers, worker) or '0') or 0
-  if room < 1 then return nil end
+  local lane, idle, records, facts = lane_of(memory, base), base .. 'idle', base .. 'jobs', base .. 'facts'
+  local offer = call('SRANDMEMBER', idle)
+  if not offer or string.byte(offer) ~= 43 then return nil end
   local _, type, tenant = open_plain(head)
   if not type then return nil end
-  local kind, layout, enqueued, paused, max_length, max_bytes, bytes, turn, newest, last, sent, started = unpack(call('HMGET', meta,
-    'kind', 'layout', 'enqueued', 'paused', 'max_length', 'max_bytes', 'waiting_bytes', 'turn', 'newest', 'process', 'sent', 'started'))
-  if not last or enqueued or paused or tonumber(layout or 0) > jobs.LAYOUT then return nil end
-  if (max_length or max_bytes) and not has_room(counts, max_length, max_bytes, (bytes or 0) + #data) then return nil end
-  -- An id that is greater than all before needs not be looked for.
-  newest = newest or call('HLEN', records) == 0 and '0'
-  if not newest then return nil end
-  if #id > #newest or (#id == #newest and id > newest) then
+  local sender, all, of_type, of_tenant = 'sent ' .. string.sub(id, -jobs.SENDER_DIGITS), name_plain_counts(jobs.RUNNING, type, tenant)
+  local layout, enqueued, paused, max_length, max_bytes, turn, newest, last, note, sent, started, run, run_of_type, run_of_tenant =
+    unpack(call('HMGET', meta, 'layout', 'enqueued', 'paused', 'max_length', 'max_bytes', 'turn', 'newest', 'process', sender, 'sent',
+    'started', all, of_type, of_tenant))
+  if not layout or not last or enqueued or paused or tonumber(layout) > jobs.LAYOUT then return nil end
+  if (max_length or max_bytes) and not has_room(meta, max_length, max_bytes, #data) then return nil end
+  -- A request that comes again has an id that is not greater than all before: if it is, nothing needs be looked for.
+  if not newest or #id < #newest or (#id == #newest and id <= newest) then
+    newest = newest or call('HLEN', records) == 0 and '0'
+    if not newest or open_note(note, lane, operation, true) or recall(memory, operation) then return nil end
+    if #id > #newest or (#id == #newest and id > newest) then
+      newest = id
+    elseif call('HEXISTS', records, id) == 1 then
+      return nil
+    end
+  else
     newest = id
-  elseif call('HEXISTS', records, id) == 1 then
-    return nil
   end
   local now = now_ms()
   local is_any = call('EXISTS', base .. 'levels', base .. 'strays', base .. 'suspects', base .. 'limits', base .. 'paused_types',
     base .. 'due', base .. 'slots', base .. 'unparks') > 0
   if is_any and is_in_the_way(base, type, now) then return nil end
   -- Who is no member handles nothing.
+  local worker = string.sub(offer, 2)
   if not handles(call('HGET', base .. 'types', worker) or '', type) then return nil end
-  local names = {}
-  name_plain_counts(names, jobs.RUNNING, type, tenant)
-  local numbers = call('HMGET', counts, unpack(names))
 
   local number, process, running = (turn or 0) + 1, whole(last + 1), base .. 'running:' .. worker
   local record = struct.pack(jobs.RECORD, jobs.LAYOUT, now, number, #head, head) .. data
@@ -81,19 +92,14 @@ local function hand_over(memory, operation, meta)
     if not is_well then error(problem, 0) end
     return nil
   end
-  call('HSET', meta, 'turn', whole(number), 'newest', newest, 'process', process, 'sent', whole((sent or 0) + 1),
-    'started', whole((started or 0) + 1))
-  if not kind then call('HSET', meta, 'kind', 'jobs', 'layout', jobs.LAYOUT) end
-  if room > 1 then
-    call('HSET', offers, worker, whole(room - 1))
-  else
-    call('HDEL', offers, worker)
-    call('SREM', idle, worker)
-  end
-  write_plain_counts(counts, names, numbers, 0)
+  call('HSET', meta, 'turn', whole(number), 'newest', newest, 'process', process, sender, lane .. operation, 'sent', whole((sent or 0) + 1),
+    'started', whole((started or 0) + 1), all, whole((run or 0) + 1), of_type, whole((run_of_type or 0) + 1),
+    of_tenant, whole((run_of_tenant or 0) + 1))
+  call('SREM', idle, offer)
+  make_room_for_note(note, lane, base, {'ok'})
   -- Whoever hears of the one hears of the other.
   if tell_plain(base .. 'events', 'enqueued', id, now, 0, type, '') > 0 then
     tell_plain(base .. 'events', 'started', id, now, 0, type, worker)
   end
-  return remember(memory, operation, {'ok'})
+  return {'ok'}
 end

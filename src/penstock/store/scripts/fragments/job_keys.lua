@@ -6,7 +6,7 @@
 
 function jobs.keys_beside(meta)
   local base = string.sub(meta, 1, -5)
-  return setmetatable({meta = meta, jobs = base .. 'jobs', facts = base .. 'facts', counts = base .. 'counts',
+  return setmetatable({meta = meta, jobs = base .. 'jobs', facts = base .. 'facts',
       levels = base .. 'levels', finished = base .. 'finished', idle = base .. 'idle', base = base, settings = false,
       is_used = false, listeners = false, now = false}, {
     __index = function(keys, kind)

@@ -14,7 +14,7 @@ function jobs.open_limit(keys, key, now)
     limit = {key = key, slots = tonumber(slots), rate = tonumber(rate), per_ms = tonumber(per_ms),
       burst = tonumber(burst), free = jobs.NO_LIMIT, tokens = jobs.NO_LIMIT, used = 0}
     if limit.slots > 0 then
-      local busy = key == '' and redis.call('HGET', keys.counts, 'uA:') or redis.call('HGET', keys.busy, key)
+      local busy = key == '' and redis.call('HGET', keys.meta, 'uA:') or redis.call('HGET', keys.busy, key)
       limit.free = limit.slots - tonumber(busy or '0')
     end
     if limit.rate > 0 then

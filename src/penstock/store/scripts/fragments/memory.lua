@@ -1,16 +1,20 @@
 -- Same request twice, one effect. A lane has one request under way at a time and numbers its requests,
 -- so remembering the last number and its reply is enough, however many requests there were.
-local MEMORY_MS = 3600000 -- far beyond the time for which any client repeats a request
+local MEMORY_MS = '3600000' -- far beyond the time for which any client repeats a request
 
--- The remembered reply if this operation was done before, else nil.
-local function recall(memory, operation)
-  local kept = redis.call('GET', memory)
+-- The reply in what is remembered, if that is of this operation; nil if the operation is a new one.
+local function open_memory(kept, operation)
   if not kept then return nil end
   local space = string.find(kept, ' ', 1, true)
   local number = tonumber(string.sub(kept, 1, space - 1))
   if number < tonumber(operation) then return nil end
   if number > tonumber(operation) then return {'superseded'} end
   return cmsgpack.unpack(string.sub(kept, space + 1))
+end
+
+-- The remembered reply if this operation was done before, else nil.
+local function recall(memory, operation)
+  return open_memory(redis.call('GET', memory), operation)
 end
 
 -- A full store refuses a script whose first write could grow, and lets all pass once a removal came first.

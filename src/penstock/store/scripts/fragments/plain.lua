@@ -22,24 +22,29 @@ local function tell_plain(events, kind, id, now, attempt, type, worker)
   return publish(events, struct.pack('>Bc0Bc0I6HBc0Bc0', #kind, kind, #id, id, now, attempt, #type, type, #worker, worker))
 end
 
--- Adds the names of the counts in which a plain job in this state is one. Returns how many there are then.
-local function name_plain_counts(names, state, type, tenant)
-  names[#names + 1], names[#names + 2] = state .. 'A:', state .. 'T:' .. type
-  if tenant ~= '' then names[#names + 1] = state .. 'N:' .. tenant end
-  return #names
+-- The counts in which a plain job in this state is one: of all jobs, of its type, of its tenant. Without a tenant the last
+-- is the first once more, so that there are always three.
+local function name_plain_counts(state, type, tenant)
+  local all = state .. 'A:'
+  return all, state .. 'T:' .. type, tenant == '' and all or state .. 'N:' .. tenant
 end
 
--- Writes counts that were read: the first ones are one less now, the others one more.
-local function write_plain_counts(counts, names, numbers, less)
-  local kept, gone = {}, {}
-  for index, name in ipairs(names) do
-    local number = (numbers[index] or 0) + (index > less and 1 or -1)
-    if number == 0 then
-      gone[#gone + 1] = name -- a count of nothing is not kept
-    else
-      kept[#kept + 1], kept[#kept + 2] = name, whole(number)
-    end
-  end
-  if #kept > 0 then redis.call('HSET', counts, unpack(kept)) end
-  if #gone > 0 then redis.call('HDEL', counts, unpack(gone)) end
+-- What was done for a plain job is remembered in `meta`, which is written to anyway, as lane and number: one note for
+-- each worker, and one for all senders whose ids end alike. Where another lane takes the place of a note, what was noted
+-- is remembered as with all other requests.
+local function lane_of(memory, base) return string.sub(memory, #base + 8) .. ' ' end -- after `memory:`
+
+-- The reply to this operation if it, or a later one of its lane, has been noted; else nil.
+local function open_note(note, lane, operation, reply)
+  if not note or string.sub(note, 1, #lane) ~= lane then return nil end
+  local number = tonumber(string.sub(note, #lane + 1))
+  if number < tonumber(operation) then return nil end
+  return number == tonumber(operation) and reply or {'superseded'}
+end
+
+local function make_room_for_note(note, lane, base, reply)
+  if not note or string.sub(note, 1, #lane) == lane then return end
+  local other, number = string.match(note, '^(.*) (%d+)$')
+  local memory = base .. 'memory:' .. other
+  if not recall(memory, number) then remember(memory, number, reply) end
 end

@@ -20,7 +20,7 @@ local operation, id, change, value = unpack(ARGV)
 local done = recall(memory, operation)
 if done then return done end
 
-jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'unique_jobs'}, zset = {'levels', 'due', 'windows'}, set = {'idle'}})
+jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs'}, zset = {'levels', 'due', 'windows'}, set = {'idle'}})
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
 local facts = jobs.read_facts(keys, {id})[1]

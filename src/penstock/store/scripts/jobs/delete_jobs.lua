@@ -19,7 +19,7 @@ local operation, limit, last = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local done = recall(memory, operation)
 if done then return done end
 
-jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'unique_jobs', 'progress'},
+jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs', 'progress'},
   zset = {'due', 'finished', 'buried', 'windows', 'levels', 'unparks'}, set = {'strays'}})
 local incarnation = redis.call('HGET', keys.meta, 'incarnation')
 if not incarnation then
@@ -72,9 +72,9 @@ jobs.write_changes(keys, changes, now)
 
 local left = 0
 for _, state in ipairs(STATES) do
-  left = left + tonumber(redis.call('HGET', keys.counts, state .. 'A:') or '0')
+  left = left + tonumber(redis.call('HGET', keys.meta, state .. 'A:') or '0')
 end
-local running = tonumber(redis.call('HGET', keys.counts, 'uA:') or '0')
+local running = tonumber(redis.call('HGET', keys.meta, 'uA:') or '0')
 local gone = ''
 if last == '1' and left == 0 and running == 0 then
   -- Entries of jobs that are gone may still stand in line or aside; that goes first, some at a time.

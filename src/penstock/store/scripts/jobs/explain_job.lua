@@ -24,7 +24,7 @@ end
 
 say('paused', redis.call('HGET', keys.meta, 'paused') and 1 or 0)
 say('type_paused', redis.call('SISMEMBER', keys.paused_types, head.type))
-say('running', tonumber(redis.call('HGET', keys.counts, 'uA:') or '0'))
+say('running', tonumber(redis.call('HGET', keys.meta, 'uA:') or '0'))
 local handlers, workers = {}, redis.call('HGETALL', keys.types)
 for index = 1, #workers, 2 do
   if handles(workers[index + 1], head.type) then handlers[#handlers + 1] = workers[index] end

@@ -20,7 +20,7 @@ local operation, worker, lost, death = unpack(ARGV)
 local done = recall(memory, operation)
 if done then return done end
 
-jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'types', 'offers'}, zset = {'levels', 'finished'},
+jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'types'}, zset = {'levels', 'finished'},
   set = {'members', 'idle'}, stream = {'history'}})
 keys.is_used = jobs.guard_rare(keys)
 local refusal = jobs.refuse_newer(keys)
@@ -42,9 +42,9 @@ jobs.check_settling(keys, held)
 local now, changes = now_ms(), jobs.new_changes()
 allow_when_full(memory)
 redis.call('SREM', keys.members, worker)
-redis.call('SREM', keys.idle, worker)
+redis.call('SREM', keys.idle, worker, '+' .. worker)
 redis.call('HDEL', keys.types, worker)
-redis.call('HDEL', keys.offers, worker)
+redis.call('HDEL', keys.meta, 'reported ' .. worker)
 redis.call('ZREM', keys.alarms, worker)
 redis.call('HDEL', keys.suspects, worker)
 local back, unparked = jobs.settle_jobs(keys, changes, running, worker, held, now)

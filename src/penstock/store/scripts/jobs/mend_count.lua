@@ -4,7 +4,7 @@
 -- that is as it was seen can be set right even if jobs have come and gone.
 --
 -- KEYS[1] meta   hash    settings and counters; its tag names all other keys of the queue
--- ARGV[1] table  string  'counts', 'busy' or 'meta'
+-- ARGV[1] table  string  'meta' or 'busy'
 -- ARGV[2] field  bytes   what is counted
 -- ARGV[3] seen   int     the count that is wrong
 -- ARGV[4] right  int     the recount
@@ -15,7 +15,7 @@
 local keys = jobs.keys_beside(KEYS[1])
 local table_, field, seen, right = unpack(ARGV)
 
-jobs.guard(keys, {hash = {'meta', 'counts', 'busy'}})
+jobs.guard(keys, {hash = {'meta', 'busy'}})
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
 if tonumber(redis.call('HGET', keys[table_], field) or '0') ~= tonumber(seen) then return {'ok', 0} end

@@ -4,7 +4,7 @@
 --
 -- KEYS[1] meta   hash    settings and counters; its tag names all other keys of the queue
 -- ARGV[1] write   int     0: only say whether there is something to forget
--- ARGV[2] kind    string  'types', 'offers', 'alarms' or 'suspects' of a worker; 'progress', 'log' or 'attempts' of a job;
+-- ARGV[2] kind    string  'types', 'reported', 'alarms' or 'suspects' of a worker; 'progress', 'log' or 'attempts' of a job;
 --                         'slots' of a schedule; 'unique_jobs' or 'windows' of a unique key
 -- ARGV[3] owner   bytes   the worker, job, schedule or key
 -- ARGV[4] holder  string  the job that holds the key; else empty
@@ -15,7 +15,7 @@
 local keys = jobs.keys_beside(KEYS[1])
 local write, kind, owner, holder = ARGV[1] == '1', unpack(ARGV, 2)
 
-jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'types', 'offers', 'suspects', 'progress', 'schedules', 'unique_jobs'},
+jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'types', 'suspects', 'progress', 'schedules', 'unique_jobs'},
   zset = {'alarms', 'slots', 'windows'}, set = {'members'}})
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
@@ -30,7 +30,7 @@ local function may_hold(facts)
 end
 
 local function is_gone()
-  if kind == 'types' or kind == 'offers' or kind == 'alarms' then return redis.call('SISMEMBER', keys.members, owner) == 0 end
+  if kind == 'types' or kind == 'alarms' or kind == 'reported' then return redis.call('SISMEMBER', keys.members, owner) == 0 end
   if kind == 'suspects' then
     local id = redis.call('HGET', keys.suspects, owner)
     local facts = id and jobs.read_facts(keys, {id})[1]
@@ -48,16 +48,17 @@ end
 
 local is_list = kind == 'log' or kind == 'attempts'
 local is_sorted = kind == 'alarms' or kind == 'slots' or kind == 'windows'
-local key = is_list and keys[kind .. ':'] .. owner or keys[kind]
+local key, field = is_list and keys[kind .. ':'] .. owner or keys[kind], owner
+if kind == 'reported' then key, field = keys.meta, 'reported ' .. owner end
 local is_kept
 if is_list then
   is_kept = redis.call('EXISTS', key) == 1
 elseif is_sorted then
-  is_kept = redis.call('ZSCORE', key, owner)
+  is_kept = redis.call('ZSCORE', key, field)
 else
-  is_kept = redis.call('HEXISTS', key, owner) == 1
+  is_kept = redis.call('HEXISTS', key, field) == 1
 end
 if not is_kept or not is_gone() then return {'ok', 0} end
 if write and is_list then redis.call('UNLINK', key) end
-if write and not is_list then redis.call(is_sorted and 'ZREM' or 'HDEL', key, owner) end
+if write and not is_list then redis.call(is_sorted and 'ZREM' or 'HDEL', key, field) end
 return {'ok', 1}

@@ -12,7 +12,7 @@ local keys, worker, is_busy = jobs.keys_beside(KEYS[1]), ARGV[1], ARGV[2] == '1'
 jobs.guard(keys, {zset = {'alarms', 'levels', 'due', 'slots'}, set = {'idle', 'strays', 'members'}})
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
-redis.call('SREM', keys.idle, worker)
+redis.call('SREM', keys.idle, worker, '+' .. worker)
 local had_alarm = redis.call('ZREM', keys.alarms, worker) == 1
 local has_more = redis.call('ZCARD', keys.levels) > 0 or redis.call('SCARD', keys.strays) > 0
 if had_alarm or has_more then wake_workers(keys.idle, keys['wake:'], 1) end

@@ -16,7 +16,7 @@ local operation, limit, states, before = unpack(ARGV)
 local done = recall(memory, operation)
 if done then return done end
 
-jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'unique_jobs', 'progress'}, zset = {'finished', 'buried'}})
+jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs', 'progress'}, zset = {'finished', 'buried'}})
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
 local now, changes = now_ms(), jobs.new_changes()

@@ -10,7 +10,7 @@
 -- ARGV[1] operation   int     number of this operation in its lane
 -- ARGV[2] worker      string
 -- ARGV[3] limit       int     how many jobs to start; 0 to 1000
--- ARGV[4] wait        int     1: wake this worker when there is work again; 1 + n: and hand it up to n jobs unasked
+-- ARGV[4] wait        int     1: wake this worker when there is work again; 2: or hand it one unasked
 -- ARGV[5] max_held    int     how many jobs of a queue one worker may hold
 -- ARGV[6] reports...  bytes   process, outcome (done, failed, final, crashed, stopped, cancelled), ran_us, cpu_us,
 --                             delay_ms, reason, payload (result or error); each 7 arguments
@@ -30,14 +30,14 @@
 local memory, running = KEYS[1], KEYS[3]
 local operation, worker, limit, wait, max_held = unpack(ARGV, 1, 5)
 
-local done = recall(memory, operation)
-local answer = not done and report_plain(memory, operation, KEYS[2], running)
+local answer = report_plain(memory, operation, KEYS[2], running)
 if answer then return answer end
+local done = recall(memory, operation)
 
 -- Shared functions from here.
 local keys, FIRST, EACH = jobs.keys_beside(KEYS[2]), 6, 7
 local claim = {worker = worker, memory = memory, running = running, limit = tonumber(limit), wait = wait ~= '0',
-  offer = tonumber(wait) - 1, max_held = tonumber(max_held)}
+  takes_unasked = wait == '2', max_held = tonumber(max_held)}
 
 if done then
   local reply = jobs.repeat_hand_out(keys, claim, done)

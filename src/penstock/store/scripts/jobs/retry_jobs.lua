@@ -17,7 +17,7 @@ local operation = ARGV[1]
 local done = recall(memory, operation)
 if done then return done end
 
-jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'counts', 'unique_jobs'},
+jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs'},
   zset = {'levels', 'finished', 'buried', 'windows'}, set = {'idle'}})
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end

@@ -23,7 +23,8 @@
 -- include clock channels memory queue chunks job_keys types records changes lines endings wake job_queue choose admit plain hand_over
 local memory, operation, incarnation, origin = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 
-local done = recall(memory, operation) or hand_over(memory, operation, KEYS[2])
+local done = hand_over(memory, operation, KEYS[2]) or recall_sent(memory, operation, KEYS[2]) or
+  recall(memory, operation)
 if done then return done end
 
 -- Shared functions from here.

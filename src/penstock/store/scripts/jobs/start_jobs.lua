@@ -9,7 +9,7 @@
 -- ARGV[1] operation  int     number of this operation in its lane
 -- ARGV[2] worker     string
 -- ARGV[3] limit      int     1 to 1000
--- ARGV[4] wait       int     1: wake this worker when there is work again; 1 + n: and hand it up to n jobs unasked
+-- ARGV[4] wait       int     1: wake this worker when there is work again; 2: or hand it one unasked
 -- ARGV[5] max_held   int     how many jobs of a queue one worker may hold
 --
 -- Every reply goes on with: wait_ms (when to look again; -1: when woken), the schedules that are due.
@@ -27,7 +27,7 @@
 local memory, keys, running = KEYS[1], jobs.keys_beside(KEYS[2]), KEYS[3]
 local operation, worker, limit, wait, max_held = unpack(ARGV)
 local claim = {worker = worker, memory = memory, running = running, limit = tonumber(limit), wait = wait ~= '0',
-  offer = tonumber(wait) - 1, max_held = tonumber(max_held)}
+  takes_unasked = wait == '2', max_held = tonumber(max_held)}
 
 local done = recall(memory, operation)
 if done then return jobs.repeat_hand_out(keys, claim, done) end

@@ -8,7 +8,7 @@
 -- Returns {'ok', now, meta, members, idle, sizes, counts, worker, held, ...}   meta as field, value, ...; sizes of `jobs`,
 --                     `facts`, `due`, `finished` and `buried`; counts by state; how many jobs each worker holds
 --         {'newer', layout}   the queue was written by a newer version
--- include clock chunks job_keys records job_queue
+-- include clock chunks settings job_keys records job_queue
 local keys = jobs.keys_beside(KEYS[1])
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
@@ -16,9 +16,9 @@ if refusal then return refusal end
 local members = redis.call('SMEMBERS', keys.members)
 local sizes = {redis.call('HLEN', keys.jobs), redis.call('HLEN', keys.facts), redis.call('ZCARD', keys.due),
   redis.call('ZCARD', keys.finished), redis.call('ZCARD', keys.buried)}
-local counts = redis.call('HMGET', keys.counts, 'sA:', 'bA:', 'rA:', 'uA:', 'dA:', 'xA:', 'cA:')
+local counts = redis.call('HMGET', keys.meta, 'sA:', 'bA:', 'rA:', 'uA:', 'dA:', 'xA:', 'cA:')
 for index = 1, #counts do counts[index] = counts[index] or '0' end
-local reply = {'ok', whole(now_ms()), redis.call('HGETALL', keys.meta), members, redis.call('SMEMBERS', keys.idle), sizes, counts}
+local reply = {'ok', whole(now_ms()), settings_of(keys.meta), members, redis.call('SMEMBERS', keys.idle), sizes, counts}
 local seen = {}
 for _, workers in ipairs({members, ARGV}) do
   for _, worker in ipairs(workers) do

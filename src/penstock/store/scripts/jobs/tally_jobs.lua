@@ -10,7 +10,9 @@
 local keys = jobs.keys_beside(KEYS[1])
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
-local page = redis.call('HSCAN', keys.counts, ARGV[1], 'MATCH', ARGV[2], 'COUNT', 1000)
+local page = redis.call('HSCAN', keys.meta, ARGV[1], 'MATCH', ARGV[2], 'COUNT', 1000)
 local reply = {'ok', page[1]}
-for _, value in ipairs(page[2]) do reply[#reply + 1] = value end
+for index = 1, #page[2], 2 do
+  if page[2][index + 1] ~= '0' then reply[#reply + 1], reply[#reply + 2] = page[2][index], page[2][index + 1] end
+end
 return reply
