@@ -157,9 +157,9 @@ JOB_MUTATIONS = [
         "",
     ),
     Mutation(
-        "a plain job that is done stays in the worker's hands",
-        "  call('HDEL', running, process)\n",
-        "",
+        "a plain job whose report goes the usual way is in nobody's hands",
+        "    call('HSET', running, process, id)\n    return nil\n",
+        "    return nil\n",
         "",
     ),
     Mutation(
