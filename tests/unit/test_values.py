@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import math
+import re
 from typing import Any
 
 import pytest
 
 from penstock.codec.records import open_head, pack_head
-from penstock.codec.values import open_call, pack_call, pack_data, words_of
+from penstock.codec.values import (
+    open_call,
+    open_result,
+    pack_call,
+    pack_data,
+    pack_result,
+    words_of,
+)
 from penstock.errors import Unserialisable
 from penstock.model.job_options import make_options
 from penstock.model.schedules import make_schedule
@@ -37,9 +47,39 @@ def test_anything_else_is_no_call(data: bytes) -> None:
         open_call(data)
 
 
-def test_data_that_is_not_json_is_no_call() -> None:
-    with pytest.raises(Unserialisable, match="the data of the job is not JSON"):
-        open_call(b"{")
+@pytest.mark.parametrize("data", [b" {} ", b"\r\n\t{}", b"{}\n", b"[[], {}]\r\n\t "])
+def test_there_may_be_white_space_around_a_call(data: bytes) -> None:
+    assert open_call(data) == ([], {})
+
+
+@pytest.mark.parametrize(
+    "data", [b"{", b" ", b"\n", b"{} {}", b"[[]]]", b"{}\0", b"{}\xc2\xa0", b"{}\x0c", b"x", b" x"]
+)
+def test_data_that_is_not_json_is_no_call(data: bytes) -> None:
+    with pytest.raises(json.JSONDecodeError) as said:
+        json.loads(data)
+
+    expected = f"the data of the job is not JSON: {said.value}"
+    with pytest.raises(Unserialisable, match=f"^{re.escape(expected)}$"):
+        open_call(data)
+
+
+@pytest.mark.parametrize("value", [{"to": ["you", 1, None]}, "text", 0, b"bytes", b"", None])
+def test_a_result_is_read_as_it_was_written(value: object) -> None:
+    assert open_result(pack_result(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (math.nan, "Out of range float values are not JSON compliant"),
+        ({1, 2}, "Object of type set is not JSON serializable"),
+        ("\ud800", "'utf-8' codec can't encode character"),
+    ],
+)
+def test_a_result_that_is_not_json_is_refused(value: object, reason: str) -> None:
+    with pytest.raises(Unserialisable, match=f"^the result cannot be written as JSON: {reason}"):
+        pack_result(value)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from penstock.errors import Unserialisable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_JSON, _RAW = b"j", b"r"
+_JSON, _RAW = "j", b"r"
 
 
 def _encoding() -> Callable[[object], str]:
@@ -36,7 +36,24 @@ def _encoding() -> Callable[[object], str]:
 
 
 _encode = _encoding()
-_decode = json.JSONDecoder().decode
+_decoder = json.JSONDecoder()
+_scan: Any = _decoder.scan_once  # type: ignore[attr-defined]
+_SPACE = " \t\n\r"
+
+
+def _decode(text: str) -> Any:
+    """What JSON says. The library first looks for white space around it, by regular expressions;
+    here that is left to the few texts that have some.
+    """
+    try:
+        value, end = _scan(text, 0)
+        if end == len(text) or not text[end:].strip(_SPACE):
+            return value
+    except StopIteration:
+        pass  # no value begins here
+    return _decoder.decode(text)
+
+
 _WORD = re.compile(r"\w+", re.UNICODE)
 _INDEX = re.compile(r"[0-9]{1,9}")
 _MAX_WORD = 32
@@ -49,12 +66,16 @@ def pack_data(what: str, data: object) -> bytes:
     try:
         return _encode(data).encode()
     except Exception as error:  # classes of the application take part in it
-        is_endless = isinstance(error, RecursionError)
-        reason = "it contains itself, or is nested too deeply" if is_endless else _said(error)
-        raise Unserialisable(
-            f"{what} cannot be written as JSON: {reason}; give numbers (no nan or inf), text, "
-            "lists, dicts, booleans and None, or bytes that you have encoded yourself"
-        ) from None
+        raise _refusal(what, error) from None
+
+
+def _refusal(what: str, error: Exception) -> Unserialisable:
+    is_endless = isinstance(error, RecursionError)
+    reason = "it contains itself, or is nested too deeply" if is_endless else _said(error)
+    return Unserialisable(
+        f"{what} cannot be written as JSON: {reason}; give numbers (no nan or inf), text, "
+        "lists, dicts, booleans and None, or bytes that you have encoded yourself"
+    )
 
 
 def _said(error: Exception) -> str:
@@ -73,7 +94,7 @@ def open_call(data: bytes) -> tuple[list[Any], dict[str, Any]]:
         value = _decode(data.decode()) if data else {}
     except ValueError as error:
         raise Unserialisable(f"the data of the job is not JSON: {error}") from None
-    if isinstance(value, dict) or value is None:
+    if type(value) is dict or value is None:
         return [], value or {}
     if isinstance(value, list) and 1 <= len(value) <= 2 and isinstance(value[0], list):
         named = value[1] if len(value) == 2 else {}
@@ -91,7 +112,10 @@ def pack_result(value: object) -> bytes:
         return b""
     if type(value) is bytes:
         return _RAW + value
-    return _JSON + pack_data("the result", value)
+    try:
+        return (_JSON + _encode(value)).encode()
+    except Exception as error:  # as for data
+        raise _refusal("the result", error) from None
 
 
 def open_result(outcome: bytes) -> Any:
