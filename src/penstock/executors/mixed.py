@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from penstock.executors.coroutines import CoroutineExecutor
     from penstock.executors.job_context import JobContext
     from penstock.executors.processes import ProcessExecutor
-    from penstock.executors.threads import Desk, ThreadExecutor
+    from penstock.executors.threads import ThreadExecutor
 
 
 class Part(Protocol):
@@ -67,13 +67,6 @@ class MixedExecutor:
             by_part.setdefault(self._part(context), []).append(context)  # type: ignore[arg-type]
         for part, members in by_part.items():
             part.submit(members)
-
-    def attend(self, desk: Desk) -> None:
-        """From now on jobs for threads come in here too."""
-        self._threads.attend(desk)
-
-    def dismiss(self, desk: Desk) -> None:
-        self._threads.dismiss(desk)
 
     def recall(self) -> list[Context]:
         return [context for part in self._parts for context in part.recall()]

@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.client.wire import join_packed, pack_ahead
 from penstock.codec.records import open_handed_over
-from penstock.errors import PenstockError
 from penstock.executors.job_context import JobContext
 from penstock.model.jobs import Report
 from penstock.model.queues import MAX_HELD
 from penstock.store.commands import jobs
-from penstock.worker.desk import Desk
-from penstock.worker.feed import Feed
+from penstock.worker.feed import Executor, Feed
 from penstock.worker.handlers import Handler
 from penstock.worker.schedules import fire_schedules
 
@@ -27,7 +24,6 @@ if TYPE_CHECKING:
     from penstock.client._async.session import AsyncWorkerSession
     from penstock.client.functions import JobFunction
     from penstock.executors.assignment import Context
-    from penstock.executors.mixed import MixedExecutor
     from penstock.model.jobs import HandedOut, JobClaim
     from penstock.model.queues import Side
     from penstock.store.keys import QueueKeys
@@ -39,6 +35,13 @@ _NOTE_EVERY_S = 0.05
 _FIRE_AGAIN_S = 1.0
 _NUDGE_S = 0.002
 _AT_ONCE = 100
+
+
+class JobExecutor(Executor, Protocol):
+    """Where jobs run."""
+
+    def cancel(self, context: JobContext) -> None:
+        """Tell the job, and end it where it can be ended."""
 
 
 class JobFeed(Feed):
@@ -55,7 +58,7 @@ class JobFeed(Feed):
         keys: QueueKeys,
         functions: Mapping[str, JobFunction[..., Any]],
         backoffs: Mapping[str, Callable[[int], float]],
-        executor: MixedExecutor,
+        executor: JobExecutor,
         crew: Crew,
         *,
         takes_unasked: bool,
@@ -72,7 +75,7 @@ class JobFeed(Feed):
         self.backoffs = backoffs
         self._client = client
         self._functions = functions
-        self._mixed = executor
+        self._cancel = executor.cancel
         self._alarm: asyncio.TimerHandle | None = None
         self._noted: dict[JobContext, None] = {}
         self._note_timer: asyncio.TimerHandle | None = None
@@ -97,129 +100,23 @@ class JobFeed(Feed):
             (keys.wake + self.worker).encode(): self.woken,
             keys.cancel_job.encode(): self.cancel_job,
         }
-        self._desk: Desk | None = None
-        self._from_desk: JobContext | None = None
-        """the job that came in there last"""
-        if takes_unasked and all(function.in_thread for function in functions.values()):
-            settings = replace(client.settings, dialect=client.store.dialect)
-            self._desk = Desk(
-                settings, keys, self.worker, self._take_here, self._desk_opened, self._fail
-            )
-            executor.attend(self._desk)
-        elif takes_unasked:
-            self.channels[(keys.hand + self.worker).encode()] = self.handed
+        self._hand = (keys.hand + self.worker).encode()
+        """the channel on which the store hands over jobs"""
+        if takes_unasked:
+            self.channels[self._hand] = self.handed
 
     # From the executor, in whatever thread it runs.
 
     def done(self, context: Context) -> None:
         # Packed here: whoever sends reports is waited for by the store, and the next jobs with it.
         assert isinstance(context, JobContext)
-        if not self._report_here(context):
-            context.packed = pack_ahead(list(context.to_report()))
-            super().done(context)
+        context.packed = pack_ahead(list(context.to_report()))
+        super().done(context)
 
     def noted(self, context: JobContext) -> None:
         self._tell(lambda: self._note_soon(context))
 
-    # From the thread at the desk.
-
-    def _take_here(self, message: bytes) -> JobContext | None:
-        """What the thread is to run."""
-        job = self._open(message)
-        context = self._hold(job) if job is not None else None
-        if context is None:
-            return None
-        if not self.is_accepting:
-            self._tell(lambda: self._run_errand(self.give_back([context])))
-            return None
-        self._from_desk = context
-        if self.executor.waiting or self._turn.locked():
-            self._tell(self._crew.tasks_wait)  # behind this one, as nobody could foresee
-        if self._use_offer() and self.executor.slots > 1 and self.room() > 1:
-            self._tell(self._nudge_soon)
-        return context
-
-    def _desk_opened(self) -> None:
-        self._tell(self.look_again)
-
-    def _fail(self, error: Exception) -> None:
-        self._failure = error
-        self._tell(self._signal.set)
-
-    def _report_here(self, context: JobContext) -> bool:
-        """Report a job that came in at the desk, and wait for the next, if there is nothing else
-        to be said or seen to. False: the loop has to do it.
-        """
-        desk = self._desk
-        if desk is None or context is not self._from_desk or context.outcome != "done":
-            return False
-        self._from_desk = None
-        if not self._turn.acquire(blocking=False):
-            return False
-        if not self._is_all(context):
-            self._end_turn()
-            return False
-        limit = min(self.executor.slots + self._prefetch.ahead, self.at_once)
-        self.held.pop(context.token, None)
-        self._offered = self._offer = 1
-        try:
-            claim = desk.report(context, limit)
-        except Exception:
-            # The loop gets the same answer, and knows what to make of it. If it was only the answer
-            # that was lost, jobs may have come with it.
-            self._must_review = True
-            self.held[context.token] = context
-            self._end_turn()
-            return False
-        self._prefetch.observe(1, context.took_s)
-        self.finished += 1
-        if claim is None:
-            self._is_waiting = self._was_empty = True
-            self._is_apart = False
-            self._check_offer()
-            self._end_turn()
-        else:
-            self._tell(lambda: self._run_errand(self._see_to(claim, limit)))
-        return True
-
-    def _is_all(self, context: JobContext) -> bool:
-        """Whether this outcome is all that there is to say, and nothing else is to be done."""
-        if context.lines or context.new_progress or context in self._noting:
-            return False
-        if self._outcomes or len(self.held) > 1 or self.executor.load:
-            return False
-        if self._must_look or self._is_woken or self._must_review or self._alarm is not None:
-            return False
-        is_stopping = not self.is_accepting or self.is_paused or self.is_closed
-        return not is_stopping and self.lease.is_valid
-
-    def _check_offer(self) -> None:
-        """Whether the store still counts on this worker, as it does according to its answer: it may
-        have handed it a job before that came. Whoever takes one writes `_is_waiting` last; so it is
-        written before this, and `_offer` is read after it.
-        """
-        if self._offer < self._offered:
-            self._is_waiting = False
-            self._tell(self._nudge_soon)
-
-    def _end_turn(self) -> None:
-        """Called by whoever ends it: the turn of a thread may end on the loop."""
-        self._turn.release()
-        if self._is_put_off or not self.is_accepting:
-            self._tell(self._signal.set)
-
     # From the worker, on its event loop.
-
-    async def _see_to(self, claim: JobClaim, limit: int) -> None:
-        """What the answer to a report from the desk has brought."""
-        try:
-            self._refuse(claim.refused)
-            self.finished -= len(claim.refused)
-            await self._begin(claim, limit)
-        except PenstockError as error:
-            self._fail(error)
-        finally:
-            self._end_turn()
 
     def handed(self, message: bytes) -> None:
         """Here is a job."""
@@ -258,10 +155,8 @@ class JobFeed(Feed):
             # A child process cannot see the lease; its job is somebody else's by now.
             for context in list(self.held.values()):
                 if isinstance(context, JobContext) and context.function.in_process:
-                    self._mixed.cancel(context)
+                    self._cancel(context)
         super().close()
-        if self._desk is not None:
-            self._mixed.dismiss(self._desk)
         for timer in (self._alarm, self._note_timer):
             if timer is not None:
                 timer.cancel()
@@ -271,7 +166,7 @@ class JobFeed(Feed):
     def _cancel_process(self, process: int) -> None:
         context = self.held.get(process)
         if isinstance(context, JobContext) and not context.is_cancel_asked:
-            self._mixed.cancel(context)
+            self._cancel(context)
 
     async def _find_cancelled(self) -> None:
         for process in await self._store.run(jobs.find_cancelled(self.keys, self.worker)):
@@ -322,6 +217,15 @@ class JobFeed(Feed):
         if self._offer <= 0:
             self._is_waiting = False
         return self._offer <= 0
+
+    def _check_offer(self) -> None:
+        """Whether the store still counts on this worker, as it does according to its answer: it may
+        have handed it a job before that came. Whoever takes one writes `_is_waiting` last; so it is
+        written before this, and `_offer` is read after it.
+        """
+        if self._offer < self._offered:
+            self._is_waiting = False
+            self._tell(self._nudge_soon)
 
     def _nudge_soon(self) -> None:
         """There may be room for more here; but what it was handed may be done, and be reported,

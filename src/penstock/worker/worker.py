@@ -23,6 +23,7 @@ from penstock.executors.mixed import MixedExecutor
 from penstock.executors.processes import ProcessExecutor
 from penstock.executors.threads import ThreadExecutor
 from penstock.model.workers import HEARTBEAT_MS, LEASE_MS
+from penstock.worker.desk_feed import DeskFeed
 from penstock.worker.feed import Feed
 from penstock.worker.handlers import Handlers, as_handlers
 from penstock.worker.job_feed import JobFeed
@@ -258,16 +259,7 @@ class Worker:
 
     def _feed(self, session: AsyncWorkerSession, queue: str) -> Feed:
         if queue in self._handlers.jobs:
-            return JobFeed(
-                session,
-                self._client,
-                self._client.keys.queue(queue),
-                self._handlers.jobs[queue],
-                self._handlers.backoffs,
-                self._mixed,
-                self,
-                takes_unasked=len(self._handlers.queues) == 1,
-            )
+            return self._job_feed(session, queue)
         handler = self._handlers.tasks[queue]
         return Feed(
             session,
@@ -278,6 +270,14 @@ class Worker:
             self._client.settings.max_payload,
             self,
         )
+
+    def _job_feed(self, session: AsyncWorkerSession, queue: str) -> JobFeed:
+        functions, backoffs = self._handlers.jobs[queue], self._handlers.backoffs
+        served = (session, self._client, self._client.keys.queue(queue), functions, backoffs)
+        is_only_one = len(self._handlers.queues) == 1
+        if is_only_one and all(function.in_thread for function in functions.values()):
+            return DeskFeed(*served, self._threads, self)
+        return JobFeed(*served, self._mixed, self, takes_unasked=is_only_one)
 
     # What the feeds say and ask.
 
