@@ -37,8 +37,8 @@ class Context:
 
     __slots__ = (
         "_is_cancelled",
-        "_origin",
         "cpu_s",
+        "origin",
         "outcome",
         "result",
         "side",
@@ -51,7 +51,7 @@ class Context:
     """how long it may run; 0 is for ever"""
 
     def __init__(self, origin: Origin, process: int, task: bytes) -> None:
-        self._origin = origin
+        self.origin = origin
         self.token = process
         self.task = task
         self._is_cancelled = False
@@ -64,11 +64,11 @@ class Context:
     @property
     def worker(self) -> str:
         """The id of the worker that holds the task."""
-        return self._origin.worker
+        return self.origin.worker
 
     @property
     def queue(self) -> str:
-        return self._origin.queue
+        return self.origin.queue
 
     @property
     def cancelled(self) -> bool:
@@ -76,18 +76,18 @@ class Context:
 
         The task was cancelled, its queue was deleted, or the worker lost it.
         """
-        return self._is_cancelled or self._origin.lease.is_lost
+        return self._is_cancelled or self.origin.lease.is_lost
 
     @property
     def holds_lease(self) -> bool:
         """False while somebody else may already be running this task."""
-        return self._origin.lease.is_valid
+        return self.origin.lease.is_valid
 
     def finish(self, result: bytes = b"") -> None:
         """When the handler returns, the task is finished with this result (the default, with
         none).
         """
-        check_payload("result", result, self._origin.max_payload)
+        check_payload("result", result, self.origin.max_payload)
         self.outcome, self.result = "finished", result
 
     def stop(self, side: Side = "front") -> None:
@@ -101,21 +101,23 @@ class Context:
     # What follows is for executors.
 
     @property
-    def origin(self) -> Origin:
-        return self._origin
+    def may_begin(self) -> bool:
+        """It need not wait, and is not void: both in one question, as it is asked of every task."""
+        origin = self.origin
+        return origin.lease.is_valid and not origin.is_closed and not self._is_cancelled
 
     @property
     def must_wait(self) -> bool:
         """The lease has run out and nobody has said yet whether it is lost."""
-        lease = self._origin.lease
-        return not lease.is_valid and not lease.is_lost and not self._origin.is_closed
+        lease = self.origin.lease
+        return not lease.is_valid and not lease.is_lost and not self.origin.is_closed
 
     @property
     def is_void(self) -> bool:
         """Nothing is to be run: the task was lost or given back, or it was cancelled before it
         began.
         """
-        origin = self._origin
+        origin = self.origin
         return origin.is_closed or self._is_cancelled or origin.lease.is_lost
 
     def returned(self, value: object, began_at: float) -> None:
@@ -123,12 +125,12 @@ class Context:
         self.took_s = perf_counter() - began_at
         if value is not None:
             try:
-                check_payload("result", value, self._origin.max_payload)  # type: ignore[arg-type]
+                check_payload("result", value, self.origin.max_payload)  # type: ignore[arg-type]
             except PenstockError as error:
                 self.raised(error, began_at)
                 return
             self.result = value  # type: ignore[assignment]
-        self._origin.done(self)
+        self.origin.done(self)
 
     def raised(self, error: BaseException, began_at: float) -> None:
         """The handler raised `error`."""
@@ -141,8 +143,8 @@ class Context:
             error,
             exc_info=error,
         )
-        self._origin.done(self)
+        self.origin.done(self)
 
     def skipped(self) -> None:
         """Nothing was run: the task was cancelled before its handler began, or is ours no more."""
-        self._origin.done(self)
+        self.origin.done(self)

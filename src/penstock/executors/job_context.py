@@ -101,14 +101,14 @@ class JobContext(Context):
         packed = pack_progress(make_progress(done, total, data))
         if not self._is_told:
             self.new_progress = packed
-            cast("JobOrigin", self._origin).noted(self)
+            cast("JobOrigin", self.origin).noted(self)
 
     def log(self, message: object, *values: object) -> None:
         """Add a line to its log. `values` are put into the message as `%` does."""
         text = str(message) % values if values else str(message)
         if not self._is_told:
             self.lines.append(shorten(text, MAX_LINE).encode())
-            cast("JobOrigin", self._origin).noted(self)
+            cast("JobOrigin", self.origin).noted(self)
 
     def cancel(self) -> None:
         self.is_cancel_asked = True
@@ -143,7 +143,7 @@ class JobContext(Context):
             return
         try:
             self.result = value if self.function.in_process else pack_result(value)  # type: ignore[assignment]
-            check_payload("result", self.result, self._origin.max_payload)
+            check_payload("result", self.result, self.origin.max_payload)
         except BaseException as error:  # whatever becomes of it, the slot must go on
             self.raised(error, began_at)
             return
@@ -182,7 +182,7 @@ class JobContext(Context):
         may go on for a while.
         """
         self._is_told = True
-        self._origin.done(self)
+        self.origin.done(self)
 
     def _failed(self, judgement: Judgement, error: JobError) -> None:
         self.outcome = "final" if judgement.is_final else "failed"
@@ -220,7 +220,7 @@ class JobContext(Context):
         backoff = decode_backoff(self.handed_out.backoff)
         if backoff.kind != "named":
             return delay_ms(backoff, failures)
-        strategy = cast("JobOrigin", self._origin).backoffs.get(backoff.name)
+        strategy = cast("JobOrigin", self.origin).backoffs.get(backoff.name)
         if strategy is None:
             log.error("no backoff of this name, using the default name=%s", backoff.name)
             return delay_ms(decode_backoff(""), failures)

@@ -99,11 +99,7 @@ class ThreadExecutor(Line):
             self._running.add(context)
             if self._is_attended and self.waiting and self.load >= self.slots:
                 self._call()  # whoever submitted more could not count this one yet
-            while context.must_wait:
-                time.sleep(LEASE_POLL_S)
-            if context.is_void:
-                self._running.discard(context)
-                context.skipped()
+            if not context.may_begin and not self._wait_to_begin(context):
                 continue
             if type(context) is not Context:
                 if not self._run_job(context):
@@ -122,6 +118,16 @@ class ThreadExecutor(Line):
                 context.returned(value, began_at)
             else:
                 context.raised(error, began_at)
+
+    def _wait_to_begin(self, context: Context) -> bool:
+        """Until the lease is known to be valid, or lost; False if nothing is to be run then."""
+        while context.must_wait:
+            time.sleep(LEASE_POLL_S)
+        if context.is_void:
+            self._running.discard(context)
+            context.skipped()
+            return False
+        return True
 
     def _next(self) -> Context | None:
         """What is next; None: look around."""

@@ -58,12 +58,13 @@ def check_bytes(kind: str, payload: bytes) -> None:
 
 def check_payload(kind: str, payload: bytes, max_payload: int) -> None:
     """Refuse a task or result that is not bytes, or too long, before anything is sent."""
+    if type(payload) is bytes and len(payload) <= max_payload:
+        return
     check_bytes(kind, payload)
-    if len(payload) > max_payload:
-        raise PayloadTooLarge(
-            f"the {kind} is {len(payload)} bytes long and {max_payload} is the limit; "
-            "store it elsewhere and pass a reference, or connect with a higher max_payload"
-        )
+    raise PayloadTooLarge(
+        f"the {kind} is {len(payload)} bytes long and {max_payload} is the limit; "
+        "store it elsewhere and pass a reference, or connect with a higher max_payload"
+    )
 
 
 class Enqueued(NamedTuple):

@@ -8,12 +8,13 @@ import platform
 import secrets
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.model.names import check_worker_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 LEASE_MS = 3_000
 HEARTBEAT_MS = 1_000
@@ -91,13 +92,8 @@ class Lease:
         return not self.is_lost and lease_clock() < self._ends_at
 
 
+# Asked before and after every job, so there is no function of ours around it.
 if hasattr(time, "CLOCK_BOOTTIME"):
-    _BOOTTIME = time.CLOCK_BOOTTIME
-
-    def lease_clock() -> float:
-        return time.clock_gettime(_BOOTTIME)
-
+    lease_clock: Callable[[], float] = partial(time.clock_gettime, time.CLOCK_BOOTTIME)
 else:  # macOS: its monotonic clock stops in sleep, and nothing better is offered
-
-    def lease_clock() -> float:
-        return time.monotonic()
+    lease_clock = time.monotonic

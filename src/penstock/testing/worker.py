@@ -192,8 +192,8 @@ class VirtualContext(JobContext):
 
     @property
     def _place(self) -> _Place:
-        assert isinstance(self._origin, _Place)
-        return self._origin
+        assert isinstance(self.origin, _Place)
+        return self.origin
 
 
 class _Place:

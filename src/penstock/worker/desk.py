@@ -7,6 +7,7 @@ through has to be woken first.
 from __future__ import annotations
 
 import select
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.client._sync.store import Store
@@ -76,31 +77,32 @@ class Desk:
         """Say that a job is done, and ask for up to `limit` more, or to be handed the next. None:
         there are none.
         """
-
-        def build(operation: Operation, *said: Any) -> Command[JobClaim]:
-            process, ran_us, cpu_us, result = said
-            report = Report(process, "done", ran_us, cpu_us, 0, "", result)
-            return report_jobs(
-                self._keys, operation, self._worker, [report], limit, wait=True, offer=1
-            )
-
-        template = self._reports.get(limit)
-        if template is None:
-            template = self._store.template(REPORT_JOBS, build, values=4, usual=_NO_MORE)
-            self._reports[limit] = template
+        template = self._reports.get(limit) or self._prepare(limit)
+        # As text with no digits after the point, which is to round it.
         said = (
             b"%d" % context.token,
-            b"%d" % round(context.took_s * 1e6),
-            b"%d" % round(context.cpu_s * 1e6),
+            b"%.0f" % (1e6 * context.took_s),
+            b"%.0f" % (1e6 * context.cpu_s),
             context.result,
         )
         try:
             return self._store.run_template(
-                template, said, lambda operation: build(operation, *said)
+                template, said, lambda operation: self._command(limit, operation, *said)
             )
         finally:
             if self.is_closed:
                 self._store.close()  # it was let go of meanwhile
+
+    def _prepare(self, limit: int) -> Template:
+        build = partial(self._command, limit)
+        template = self._store.template(REPORT_JOBS, build, values=4, usual=_NO_MORE)
+        self._reports[limit] = template
+        return template
+
+    def _command(self, limit: int, operation: Operation, *said: Any) -> Command[JobClaim]:
+        process, ran_us, cpu_us, result = said
+        report = Report(process, "done", ran_us, cpu_us, 0, "", result)
+        return report_jobs(self._keys, operation, self._worker, [report], limit, wait=True, offer=1)
 
     def call(self) -> None:
         """Whoever waits is needed elsewhere."""

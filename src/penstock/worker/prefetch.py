@@ -22,7 +22,8 @@ class Prefetch:
     def __init__(self, slots: int) -> None:
         self._slots = slots
         self._mean_s: float | None = None
-        self._allowed = 0
+        self.ahead = 0
+        """how many more than are running; known before it is asked for, which is done in a hurry"""
 
     def observe(self, count: int, total_s: float) -> None:
         """`count` tasks took `total_s` in all."""
@@ -32,17 +33,11 @@ class Prefetch:
         else:
             weight = min(1.0, _WEIGHT * count)
             self._mean_s += weight * (mean_s - self._mean_s)
-        self._allowed = min(_CAP, _GROWTH * max(count, self._slots))
+        allowed = min(_CAP, _GROWTH * max(count, self._slots))
+        wanted = int(self._slots * _AHEAD_S / max(self._mean_s, 1e-9))
+        self.ahead = min(wanted, allowed) if self._mean_s < TOO_LONG_S else 0
 
     def stalled(self) -> None:
         """Tasks had to be given back because those before them took too long."""
         self._mean_s = TOO_LONG_S
-        self._allowed = 0
-
-    @property
-    def ahead(self) -> int:
-        """How many more than are running."""
-        if self._mean_s is None or self._mean_s >= TOO_LONG_S:
-            return 0
-        wanted = int(self._slots * _AHEAD_S / max(self._mean_s, 1e-9))
-        return min(wanted, self._allowed)
+        self.ahead = 0
