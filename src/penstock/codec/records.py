@@ -160,9 +160,22 @@ class HandedOutJobs(Sequence[HandedOut]):
 
 def open_handed_over(message: bytes) -> HandedOut:
     """A job from the message that hands it to a worker; it was never begun before."""
+    # In one go, and not by way of the record: somebody waits for the job to begin.
     record_at = 8 + message[7]
-    process, number = int.from_bytes(message[:7]), int(message[8:record_at])
-    return open_handed_out(process, number, message[record_at:], _NEVER_TRIED)
+    head_at = record_at + _RECORD_SIZE
+    data_at = head_at + (message[head_at - 2] << 8 | message[head_at - 1])
+    head = open_head(message[head_at:data_at])
+    return _HandedOut(
+        int.from_bytes(message[:7]),
+        int(message[8:record_at]),
+        head.type,
+        message[data_at:],
+        0,
+        0,
+        head.timeout_ms,
+        head.attempts,
+        head.backoff,
+    )
 
 
 def open_handed_out(process: int, number: int, record: bytes, tries: bytes) -> HandedOut:
@@ -170,9 +183,9 @@ def open_handed_out(process: int, number: int, record: bytes, tries: bytes) -> H
     data_at = _RECORD_SIZE + int.from_bytes(record[13:15])
     head = open_head(record[_RECORD_SIZE:data_at])
     failures, crashes = (0, 0) if tries == _NEVER_TRIED else map(int, tries.split())
-    return HandedOut(
+    return _HandedOut(
         process,
-        id_text(number),
+        number,
         head.type,
         record[data_at:],
         failures,
@@ -181,6 +194,24 @@ def open_handed_out(process: int, number: int, record: bytes, tries: bytes) -> H
         head.attempts,
         head.backoff,
     )
+
+
+class _HandedOut(NamedTuple):
+    """The id is written out for whoever asks for it, which few jobs do."""
+
+    process: int
+    number: int
+    type: str
+    data: bytes
+    failures: int
+    crashes: int
+    timeout_ms: int
+    attempts: int
+    backoff: str
+
+    @property
+    def id(self) -> str:
+        return id_text(self.number)
 
 
 _FACTS = (1, 1, 1, 6, 6, 6, 2, 1, 6, 6, 6, 6, 7, 4)

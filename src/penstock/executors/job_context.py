@@ -50,18 +50,15 @@ class JobContext(Context):
     __slots__ = (
         "_has_seen_cancel",
         "_is_told",
-        "attempt",
         "delay_ms",
         "function",
         "handed_out",
         "is_cancel_asked",
-        "job",
         "lines",
         "new_progress",
         "packed",
         "reason",
         "timeout_s",
-        "type",
     )
 
     def __init__(
@@ -70,9 +67,6 @@ class JobContext(Context):
         super().__init__(origin, handed_out.process, handed_out.data)
         self.handed_out = handed_out
         self.function = function
-        self.job = handed_out.id
-        self.type = handed_out.type
-        self.attempt = handed_out.failures + handed_out.crashes + 1
         self.timeout_s = handed_out.timeout_ms / 1000
         self._is_told = False
         self._has_seen_cancel = False
@@ -84,6 +78,20 @@ class JobContext(Context):
         self.packed: Prepacked | None = None
         """what is said to the store, from when it is done"""
         self.lines: list[bytes] = []
+
+    @property
+    def job(self) -> str:
+        """Its id."""
+        return self.handed_out.id
+
+    @property
+    def type(self) -> str:
+        return self.handed_out.type
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is, from 1."""
+        return self.handed_out.failures + self.handed_out.crashes + 1
 
     @property
     def cancelled(self) -> bool:

@@ -34,16 +34,21 @@ _KILL_S = 1.0
 class ProcessJob(Protocol):
     """What is used of the context of a job."""
 
-    path: str
-    """module:qualname of an object whose `run_in_child` is called"""
-    type: str
-    job: str
-    attempt: int
     token: int
     task: bytes
     timeout_s: float
     cpu_s: float
 
+    @property
+    def path(self) -> str:
+        """module:qualname of an object whose `run_in_child` is called"""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def job(self) -> str: ...
+    @property
+    def attempt(self) -> int: ...
     @property
     def queue(self) -> str: ...
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
 from penstock.errors import InvalidArgument
 from penstock.model.names import shown
@@ -208,19 +208,27 @@ class JobPage(NamedTuple):
     """how many there are in all"""
 
 
-class HandedOut(NamedTuple):
+class HandedOut(Protocol):
     """A job that a worker was given."""
 
-    process: int
-    id: str
-    type: str
-    data: bytes
-    failures: int
-    crashes: int
-    timeout_ms: int
-    attempts: int
-    backoff: str
-    head: bytes = b""
+    @property
+    def process(self) -> int: ...
+    @property
+    def id(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def data(self) -> bytes: ...
+    @property
+    def failures(self) -> int: ...
+    @property
+    def crashes(self) -> int: ...
+    @property
+    def timeout_ms(self) -> int: ...
+    @property
+    def attempts(self) -> int: ...
+    @property
+    def backoff(self) -> str: ...
 
 
 class Report(NamedTuple):

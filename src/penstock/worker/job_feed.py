@@ -199,7 +199,8 @@ class JobFeed(Feed):
             self.held[job.process] = context
             if is_missed:
                 _remember(self._past, [job.process])
-        self._cancel_early([context])
+        if job.process in self._to_cancel:
+            self._cancel_process(job.process)
         return context
 
     def _open(self, message: bytes) -> HandedOut | None:
