@@ -113,17 +113,13 @@ class JobFunction(Generic[P, R]):
 
     # What follows is for workers.
 
-    def run(self, data: bytes, context: RunningJob) -> Any:
-        """Call it with the arguments in `data`; a coroutine if it is async."""
-        args, kwargs = open_call(data)
-        begin_job(context)
-        return self.function(*args, **kwargs)
-
     def run_in_child(self, data: bytes, context: RunningJob) -> bytes:
         """The encoded result. What the function raises is judged here, where its class is known."""
         job = _ChildJob(context)
         try:
-            value = self.run(data, job)
+            args, kwargs = open_call(data)
+            begin_job(job)
+            value = self.function(*args, **kwargs)
             if not job.has_seen_cancel:
                 return pack_result(value)
         except BaseException as error:
@@ -132,6 +128,13 @@ class JobFunction(Generic[P, R]):
                 raise
             return VERDICT + json.dumps([*judgement, *describe(error)]).encode()
         raise JobCancelled("the job saw that it was cancelled, and returned")
+
+
+def run_job(data: bytes, context: Any) -> Any:
+    """Call the function of a context with the arguments in `data`; a coroutine if it is async."""
+    args, kwargs = open_call(data)
+    begin_job(context)
+    return context.function.function(*args, **kwargs)
 
 
 def _search_paths(function: Callable[..., Any], paths: tuple[str, ...]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any
 
 from penstock.client._async.session import AsyncWorkerSession
+from penstock.client.functions import run_job
 from penstock.codec.values import pack_result
 from penstock.errors import JobTimeout, LeaseLost
 from penstock.executors.job_context import JobContext
@@ -212,7 +213,7 @@ class _Place:
         self.worker = session.id
         self.lease = session.lease
         self.max_payload = client.settings.max_payload
-        self.handle: Callable[[bytes, Context], Any] = _run
+        self.handle: Callable[[bytes, Context], Any] = run_job
         self.backoffs = handlers.backoffs
         self._store: AsyncStore = client.store
         self._keys = keys
@@ -242,10 +243,6 @@ class _Place:
                 self._keys, operation, self.worker, context.token, progress, lines
             )
         )
-
-
-def _run(task: bytes, context: Any) -> Any:
-    return context.function.run(task, context)
 
 
 class _Session(AsyncWorkerSession):

@@ -7,6 +7,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.client.functions import run_job
 from penstock.client.wire import join_packed, pack_ahead
 from penstock.codec.records import open_handed_over
 from penstock.executors.job_context import JobContext
@@ -67,7 +68,7 @@ class JobFeed(Feed):
             session,
             client.store,
             keys,
-            Handler(_run, False),
+            Handler(run_job, False),
             executor,
             client.settings.max_payload,
             crew,
@@ -370,7 +371,3 @@ def _remember(processes: dict[int, None], more: list[int]) -> None:
     processes.update(dict.fromkeys(more))
     while len(processes) > MAX_HELD:
         del processes[next(iter(processes))]
-
-
-def _run(task: bytes, context: Any) -> Any:
-    return context.function.run(task, context)
