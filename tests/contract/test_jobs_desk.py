@@ -349,14 +349,14 @@ def test_what_waits_behind_a_job_that_was_handed_over_goes_back(
     wait_until_it_waits(ps, worker)
     feed = feed_of(worker)
     assert worker._loop is not None
-    open_message, is_heard_of, may_be_taken = feed._open, threading.Event(), threading.Event()
+    take, is_heard_of, may_be_taken = feed._desk._take, threading.Event(), threading.Event()
 
-    def open_late(message: bytes) -> Any:
+    def take_late(message: bytes) -> Any:
         is_heard_of.set()
         may_be_taken.wait(20)
-        return open_message(message)
+        return take(message)
 
-    feed._open = open_late
+    feed._desk._take = take_late
     long = mail.add("patient")
     assert is_heard_of.wait(20)
     behind = mail.add("email", {"number": 1})

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from penstock.codec.ids import id_text
@@ -158,6 +158,28 @@ class HandedOutJobs(Sequence[HandedOut]):
             yield open_handed_out(process, int(number), record, tries)
 
 
+class _HandedOut(NamedTuple):
+    """The id is written out for whoever asks for it, which few jobs do."""
+
+    process: int
+    number: int
+    type: str
+    data: bytes
+    failures: int
+    crashes: int
+    timeout_ms: int
+    attempts: int
+    backoff: str
+
+    @property
+    def id(self) -> str:
+        return id_text(self.number)
+
+
+# As the class does it, without a function around it.
+_handed_out: Callable[[tuple[Any, ...]], _HandedOut] = partial(tuple.__new__, _HandedOut)
+
+
 def open_handed_over(message: bytes) -> HandedOut:
     """A job from the message that hands it to a worker; it was never begun before."""
     # In one go, and not by way of the record: somebody waits for the job to begin.
@@ -165,16 +187,18 @@ def open_handed_over(message: bytes) -> HandedOut:
     head_at = record_at + _RECORD_SIZE
     data_at = head_at + (message[head_at - 2] << 8 | message[head_at - 1])
     head = open_head(message[head_at:data_at])
-    return _HandedOut(
-        int.from_bytes(message[:7]),
-        int(message[8:record_at]),
-        head.type,
-        message[data_at:],
-        0,
-        0,
-        head.timeout_ms,
-        head.attempts,
-        head.backoff,
+    return _handed_out(
+        (
+            int.from_bytes(message[:7]),
+            int(message[8:record_at]),
+            head.type,
+            message[data_at:],
+            0,
+            0,
+            head.timeout_ms,
+            head.attempts,
+            head.backoff,
+        )
     )
 
 
@@ -194,24 +218,6 @@ def open_handed_out(process: int, number: int, record: bytes, tries: bytes) -> H
         head.attempts,
         head.backoff,
     )
-
-
-class _HandedOut(NamedTuple):
-    """The id is written out for whoever asks for it, which few jobs do."""
-
-    process: int
-    number: int
-    type: str
-    data: bytes
-    failures: int
-    crashes: int
-    timeout_ms: int
-    attempts: int
-    backoff: str
-
-    @property
-    def id(self) -> str:
-        return id_text(self.number)
 
 
 _FACTS = (1, 1, 1, 6, 6, 6, 2, 1, 6, 6, 6, 6, 7, 4)

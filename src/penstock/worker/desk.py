@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from penstock.store.keys import QueueKeys
 
 _NO_MORE: list[object] = [[], b"empty", -1, []]
+_MESSAGES = (b"message", b"smessage")
+_NEW = b"the subscription is new"
+"""told apart from a message that says the same by being this object"""
+_SILENCE_S = 15.0
 
 
 class Desk:
@@ -64,8 +68,8 @@ class Desk:
             message = self._messages.next()
             if message is None or self.is_closed:
                 return None
-            if message != ("", b""):
-                return self._take(message[1])
+            if message is not _NEW:
+                return self._take(message)
             self._opened()
         except Exception as error:
             # It cannot be told whether jobs come, so nobody may count on this worker.
@@ -129,17 +133,24 @@ class _Messages(Subscription):
         self._bell = bell
         self._patience = Patience(None)
         self._pause_s = 0.0
+        self._aside: list[Any] = []
+        """what was heard, if it is none of the usual"""
 
-    def next(self) -> tuple[str, bytes] | None:
-        """As `receive`, but only tries once to connect again."""
+    def next(self) -> bytes | None:
+        """The next message, or `_NEW` as soon as there can be some. None: come again, as nothing
+        came, or there is no connection; it is tried only once to make one.
+        """
         try:
-            if self._listener is not None:
-                return self._next()
-            if self._is_rung_within(self._pause_s):
-                return None
-            self._open()
-            self._patience, self._pause_s = Patience(None), 0.0
-            return "", b""
+            if self._listener is None:
+                return self._connect()
+            heard = self._hear(_SILENCE_S)
+            if type(heard) is list and heard[0] in _MESSAGES:
+                # Whoever listens to one channel need not look which it is.
+                self._is_pinged = False
+                return heard[2]  # type: ignore[no-any-return]
+            self._aside.append(heard)
+            message = self._next()
+            return message[1] if message is not None else None
         except _Rung:
             return None
         except ConnectionLost:
@@ -148,7 +159,16 @@ class _Messages(Subscription):
             self._pause_s = self._patience.next_wait_s() or 0.0
             return None
 
+    def _connect(self) -> bytes | None:
+        if self._is_rung_within(self._pause_s):
+            return None
+        self._open()
+        self._patience, self._pause_s = Patience(None), 0.0
+        return _NEW
+
     def _hear(self, timeout_s: float) -> Any:
+        if self._aside:
+            return self._aside.pop()
         message = self._opened().receive_unless(self._bell, timeout_s)
         if message is None and self._bell.was_rung():
             raise _Rung

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.codec.records import open_handed_over
 from penstock.errors import PenstockError
 from penstock.worker.desk import Desk
 from penstock.worker.job_feed import JobFeed
@@ -59,8 +60,12 @@ class DeskFeed(JobFeed):
 
     def _take_here(self, message: bytes) -> JobContext | None:
         """What the thread is to run."""
-        job = self._open(message)
-        context = self._hold(job) if job is not None else None
+        try:
+            job = open_handed_over(message)
+        except Exception as error:
+            self._not_understood(error)
+            return None
+        context = self._hold(job)
         if context is None:
             return None
         if not self.is_accepting:

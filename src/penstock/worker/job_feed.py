@@ -121,8 +121,11 @@ class JobFeed(Feed):
 
     def handed(self, message: bytes) -> None:
         """Here is a job."""
-        job = self._open(message)
-        if job is not None:
+        try:
+            job = open_handed_over(message)
+        except Exception as error:
+            self._not_understood(error)
+        else:
             self._take(job)
 
     def look_again(self) -> None:
@@ -204,14 +207,10 @@ class JobFeed(Feed):
             self._cancel_process(job.process)
         return context
 
-    def _open(self, message: bytes) -> HandedOut | None:
-        """The job in a message. If there is none, it can still be one that is to be found."""
-        try:
-            return open_handed_over(message)
-        except Exception as error:
-            log.warning("a message makes no sense queue=%s error=%r", self.queue, error)
-            self._tell(self.look_again)
-            return None
+    def _not_understood(self, error: Exception) -> None:
+        """There is no job in a message; it can still be about one that is to be found."""
+        log.warning("a message makes no sense queue=%s error=%r", self.queue, error)
+        self._tell(self.look_again)
 
     def _use_offer(self) -> bool:
         """Whether the store does not count on this worker any more."""
