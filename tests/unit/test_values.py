@@ -8,6 +8,8 @@ import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.codec.records import open_head, pack_head
 from penstock.codec.values import (
@@ -80,6 +82,56 @@ def test_a_result_is_read_as_it_was_written(value: object) -> None:
 def test_a_result_that_is_not_json_is_refused(value: object, reason: str) -> None:
     with pytest.raises(Unserialisable, match=f"^the result cannot be written as JSON: {reason}"):
         pack_result(value)
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(value=_VALUES, before=st.text(" \t\r\n"), after=st.text(" \t\r\n"))
+def test_a_result_comes_back_as_json_does(value: object, before: str, after: str) -> None:
+    assert open_result(f"j{before}{json.dumps(value)}{after}".encode()) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "1 2",
+        "[1]]",
+        "nul",
+        "{",
+        "[1,]",
+        '"',
+        '"\n"',
+        "1\0",
+        "\ufeff1",
+        "\xa01",
+        "1\xa0",
+        "-",
+    ],
+)
+def test_what_json_refuses_is_refused_in_the_same_words(text: str) -> None:
+    with pytest.raises(json.JSONDecodeError) as refused:
+        json.JSONDecoder().decode(text)
+
+    with pytest.raises(json.JSONDecodeError) as error:
+        open_result(b"j" + text.encode())
+
+    assert str(error.value) == str(refused.value)
+
+
+def test_what_is_no_json_but_is_read_as_such_still_is() -> None:
+    assert open_result(b"j[Infinity,-Infinity]") == [float("inf"), -float("inf")]
+    assert str(open_result(b"jNaN")) == "nan"
+
+
+@pytest.mark.parametrize("value", [None, b"", b"j1", "", "text", 0, [], {"a": [1, None]}])
+def test_a_result_comes_back_as_it_was(value: object) -> None:
+    assert open_result(pack_result(value)) == value
 
 
 @pytest.mark.parametrize(
