@@ -30,20 +30,17 @@ class Readers:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.names: list[str] = []
         self.error: BaseException | None = None
-        step, take = Watch._step, Watch._take
+        hear = Watch._hear
 
-        def step_seen(watch: Watch, at_most_s: float) -> bool:
+        def hear_disturbed(watch: Watch, at_most_s: float) -> list[bytes] | None:
             self.names.append(threading.current_thread().name)
-            return step(watch, at_most_s)
-
-        def take_disturbed(watch: Watch, message: Any) -> None:
-            if self.error is not None:
+            heard = hear(watch, at_most_s)
+            if heard is not None and self.error is not None:
                 error, self.error = self.error, None
                 raise error
-            take(watch, message)
+            return heard
 
-        monkeypatch.setattr(Watch, "_step", step_seen)
-        monkeypatch.setattr(Watch, "_take", take_disturbed)
+        monkeypatch.setattr(Watch, "_hear", hear_disturbed)
 
 
 @pytest.fixture
@@ -144,6 +141,41 @@ def test_results_that_are_not_told_are_looked_up(
     hand.fail(hand.take_one())
     with pytest.raises(JobFailed):
         job.result(20)
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_whoever_reads_tells_others_who_wait_for_the_same_job(
+    ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand, readers: Readers, is_kept: bool
+) -> None:
+    job = mail.add("email", keep=is_kept)
+    handed = hand.take_one()
+    [watch] = ps.results._mine().by_place.values()
+    [channel] = watch._channels.values()
+    with ThreadPoolExecutor(2) as threads:
+        reads = threads.submit(job.result, 20)
+        wait_for(lambda: readers.names)
+        waits = threads.submit(ps.wait, [job], timeout=20)
+        wait_for(lambda: channel.jobs)
+        hand.finish(handed, "for both")
+
+        assert reads.result(20) == "for both"
+        assert waits.result(20) == ([job], [])
+
+
+def test_what_others_wait_for_is_read_while_one_waits(
+    ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand, readers: Readers
+) -> None:
+    job, other = mail.add("email"), mail.add("email")
+    handed = [hand.take_one(), hand.take_one()]
+    with ThreadPoolExecutor(2) as threads:
+        reads = threads.submit(job.result, 20)
+        wait_for(lambda: readers.names)
+        waits = threads.submit(other.result, 20)
+        hand.finish(handed[1], "other")
+        assert waits.result(20) == "other"
+        hand.finish(handed[0], "own")
+
+        assert reads.result(20) == "own"
 
 
 def test_an_interrupted_wait_loses_nothing(

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from penstock.codec.elements import TAG, plain_element, task_of
 from penstock.codec.events import decode_event
+from penstock.codec.records import Notice, done_notice, open_notice
 from penstock.model.events import Event
 
 TASKS = st.binary(max_size=100) | st.binary(max_size=40).map(TAG.__add__)
@@ -65,3 +66,8 @@ def test_a_cancel_event_has_the_task(task: bytes) -> None:
 def test_work_and_delete_events_are_counts() -> None:
     assert decode_event("work", "mail", b"3") == Event("work", "mail", count=3)
     assert decode_event("delete", "mail", b"0 17") == Event("delete", "mail")
+
+
+@given(number=st.integers(0, 2**63 - 1), outcome=st.binary(max_size=100))
+def test_a_notice_that_a_job_is_done_begins_as_expected(number: int, outcome: bytes) -> None:
+    assert open_notice(done_notice(number) + outcome) == Notice(number, "d", "", outcome)

@@ -94,8 +94,8 @@ class EndingChannel:
         self.unseen = dict(self.jobs)
 
     def heard(self, number: int, ending: Ending | None) -> None:
-        """A job has ended; None: how has to be looked up."""
-        if not self.is_open:
+        """A job has ended; None: how is known to whoever asked, or has to be looked up."""
+        if self._certain_from <= 0:  # it is not open
             return
         self._endings.pop(number, None)
         if ending is not None and ending.state == "done" and len(ending.outcome) <= _KEPT_BYTES:
@@ -114,7 +114,10 @@ class EndingChannel:
         """
         return self._endings.pop(number, None)
 
+    def is_yet_to_end(self, number: int) -> bool:
+        """Whether it would have been heard if a job had ended, and was not."""
+        return number not in self._heard and 0 < self._certain_from <= number
+
     def must_look(self, number: int) -> bool:
         """Whether a job may have ended without anybody knowing here."""
-        is_known = number not in self._heard and 0 < self._certain_from <= number
-        return not is_known and number not in self.absent
+        return not self.is_yet_to_end(number) and number not in self.absent

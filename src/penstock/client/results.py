@@ -43,7 +43,7 @@ class Results:
 
         Raises StoreUnavailable once the client is closed.
         """
-        mine, place = self._mine(), self._place(keys)
+        mine, place = self._mine(), keys.queue if self._is_sharded else ""
         with mine.lock:
             if self._is_closed:
                 raise StoreUnavailable(
@@ -55,20 +55,22 @@ class Results:
                 watch = mine.by_place[place] = Watch(self._settings, keys, self._is_sharded)
             return watch.add(keys, id_number)
 
-    def read_for(self, keys: QueueKeys, id_number: int, timeout_s: float | None) -> Ending | None:
-        """How a job ends, if that is told soon to whoever asks; None: it has to be watched."""
-        watch = self._find(keys)
-        return watch.read_for(keys, id_number, timeout_s) if watch is not None else None
+    def find(self, keys: QueueKeys) -> Watch | None:
+        """Who watches the jobs of a queue, if somebody does."""
+        # Single steps, so there is no need for the lock: a watch that is about to be made, or was
+        # closed just now, might as well have been a moment later.
+        mine = self._by_process.get(os.getpid()) or self._mine()
+        return mine.by_place.get(keys.queue if self._is_sharded else "")
 
     def forget_ending(self, keys: QueueKeys, id_number: int) -> None:
         """To be called before an id is sent that may have been used before."""
-        watch = self._find(keys)
+        watch = self.find(keys)
         if watch is not None:
             watch.forget_ending(keys, id_number)
 
     def forget(self, keys: QueueKeys, id_number: int, future: Future[Ending]) -> None:
         """Nobody waits for this any more."""
-        watch = self._find(keys)
+        watch = self.find(keys)
         if watch is not None:
             watch.forget(keys, id_number, future)
 
@@ -79,14 +81,6 @@ class Results:
             watches, mine.by_place = mine.by_place, {}
         for watch in watches.values():
             watch.close()
-
-    def _find(self, keys: QueueKeys) -> Watch | None:
-        mine = self._mine()
-        with mine.lock:
-            return mine.by_place.get(self._place(keys))
-
-    def _place(self, keys: QueueKeys) -> str:
-        return keys.queue if self._is_sharded else ""
 
     def _mine(self) -> _Watches:
         """The watches of this process. After a fork they are new: a child has neither the threads

@@ -15,7 +15,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from math import inf
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from penstock.client._sync.store import Store
 from penstock.client._sync.transport import Listener, pause
@@ -24,7 +24,7 @@ from penstock.client.ending_channel import REMOVED, AwaitedJob, Ending, EndingCh
 from penstock.client.job_ids import age_of
 from penstock.client.retry import Patience
 from penstock.client.wire import ConnectionLost, ReplyError, is_passing, pack, store_error
-from penstock.codec.records import open_notice
+from penstock.codec.records import done_notice, open_notice
 from penstock.errors import PenstockError, StoreUnavailable
 from penstock.model.jobs import STATES_BY_CODE
 from penstock.store.commands.job_records import read_jobs
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.client.settings import Settings
-    from penstock.codec.records import Notice
     from penstock.store.keys import QueueKeys
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 log = logging.getLogger("penstock.client")
@@ -48,6 +48,7 @@ _PUT_OFF_S = 0.003
 _LINGER_S = 2.0
 _KEEP_AWAY_S = 0.5
 _READ_S = 1.0
+_NOTICES = (b"message", b"smessage")
 
 
 class Watch:
@@ -123,7 +124,9 @@ class Watch:
         self._call()
         return future
 
-    def read_for(self, keys: QueueKeys, number: int, timeout_s: float | None) -> Ending | None:
+    def read_for(
+        self, keys: QueueKeys, number: int, now: float, timeout_s: float | None
+    ) -> Ending | None:
         """How a job ends, if that is told soon and can be read by whoever asks: no other thread has
         to be woken for it, and nothing to be written down.
         """
@@ -132,35 +135,20 @@ class Watch:
         if channel is None:
             return None
         # So long does the channel stay open although nobody is known to wait.
-        channel.idle_since = now = time.monotonic()
-        deadline = now + (_READ_S if timeout_s is None else min(timeout_s, _READ_S))
-
-        def read() -> Ending | None:
-            while (ending := channel.take_ending(number)) is None:
-                left_s = deadline - time.monotonic()
-                is_said_here = self._channels.get(name) is channel and not channel.must_look(number)
-                if left_s <= 0 or not is_said_here or not self._can_be_read:
-                    return None
-                self._step(left_s)
-            return ending
-
-        return self._as_guest(read)
+        channel.idle_since = now
+        deadline = now + (_READ_S if timeout_s is None or timeout_s > _READ_S else timeout_s)
+        return self._as_guest(self._read_ending, name, channel, number, deadline)
 
     def forget_ending(self, keys: QueueKeys, number: int) -> None:
         """An id is sent again; how a job has ended that had it before, and is gone, does not count.
         That may not have been read yet.
         """
-
-        def read() -> None:
-            while self._can_be_read and self._step(0.0):
-                pass
-
-        self._as_guest(read)
+        self._as_guest(self._read_all)
         channel = self._channels.get(keys.ending_channel(number))
         if channel is not None:
             channel.take_ending(number)
 
-    def _as_guest(self, read: Callable[[], T]) -> T | None:
+    def _as_guest(self, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
         """Let whoever calls read, if nobody else does."""
         me = threading.get_ident()
         if self._guest == me:
@@ -169,7 +157,7 @@ class Watch:
             if not self._reading.acquire(blocking=False):
                 return None
             self._guest = me
-            return read()
+            return read(*args, **kwargs)
         except BaseException:
             # Something may have been read and not been passed on: all of it is said again.
             if self._guest == me:
@@ -185,6 +173,40 @@ class Watch:
             self._would_read_at = time.monotonic()
             if self._is_anybody_waiting():
                 self._call()
+
+    def _read_ending(
+        self, name: str, channel: EndingChannel, number: int, deadline: float
+    ) -> Ending | None:
+        # Prepared while there is nothing else to do: from when the end is told, every step counts.
+        wanted_name, wanted = name.encode(), done_notice(number)
+        while True:
+            if not channel.is_yet_to_end(number):
+                ending = channel.take_ending(number)
+                if ending is not None or number not in channel.absent:
+                    return ending
+            left_s = deadline - time.monotonic()
+            if left_s <= 0 or self._channels.get(name) is not channel or not self._can_be_read:
+                return None
+            notice = self._hear(left_s)
+            if not notice:
+                continue
+            if notice[1] != wanted_name or not notice[2].startswith(wanted):
+                self._ended(notice)
+                continue
+            with self._lock:
+                is_for_nobody_else = number not in channel.jobs
+                if is_for_nobody_else:
+                    # Most often nobody else waits for it, so that nobody has to be told. Whoever
+                    # asks later has to look, as this may be removed until then.
+                    channel.heard(number, None)
+            if not is_for_nobody_else:
+                self._ended(notice)
+            return Ending("done", "", notice[2][len(wanted) :])
+
+    def _read_all(self) -> None:
+        """What was said up to now."""
+        while self._can_be_read and self._step(0.0):
+            pass
 
     @property
     def _can_be_read(self) -> bool:
@@ -235,7 +257,10 @@ class Watch:
 
     def _is_anybody_waiting(self) -> bool:
         with self._lock:
-            return any(channel.jobs for channel in self._channels.values())
+            for channel in self._channels.values():
+                if channel.jobs:
+                    return True
+        return False
 
     def _can_keep_away(self) -> bool:
         is_read = time.monotonic() - self._would_read_at < _KEEP_AWAY_S
@@ -243,14 +268,42 @@ class Watch:
 
     def _step(self, at_most_s: float) -> bool:
         """Wait for something to be said, and see to it. Whether something was."""
+        notice = self._hear(at_most_s)
+        if notice:
+            self._ended(notice)
+        return notice is not None
+
+    def _hear(self, at_most_s: float) -> list[bytes] | None:
+        """Wait for something to be said. If that is how a job has ended, whoever calls sees to it;
+        of anything else that was seen to here an empty list is left. None: nothing was said.
+        """
         try:
-            now = time.monotonic()
-            if self._listener is None and now < self._connect_at:
-                pause(min(self._connect_at - now, at_most_s))
-            elif self._listener is None:
-                self._connect()
+            now, listener = time.monotonic(), self._listener
+            if listener is None:
+                self._connect_within(at_most_s, now)
+                return None
+            if now >= self._round_at:
+                self._go_round()
+            silent_at = self._heard_at + _SILENCE_S
+            if now >= silent_at:
+                silent_at = self._break_silence(listener, now)
+            if self._seen:
+                wait_s = min(at_most_s, silent_at - now, self._look_at - now)
+                if wait_s <= 0:
+                    self._look()
+                    return None
             else:
-                return self._listen(self._listener, at_most_s)
+                linger_s = _LINGER_S if self._has_idle_channels else inf
+                wait_s = min(at_most_s, silent_at - now, linger_s)
+            message = listener.receive_unless(self._bell, wait_s)
+            if message is not None:
+                self._heard_at, self._is_pinged = time.monotonic(), False
+                if type(message) is list and message[0] in _NOTICES:
+                    return message
+                self._take(message)
+                return []
+            if self._bell.was_rung() or self._has_idle_channels:
+                self._see_to_channels()
         except ConnectionLost:
             self._disconnect()
             self._store.router.forget()
@@ -258,32 +311,21 @@ class Watch:
         except PenstockError as error:
             log.error("waiting for results failed error=%s", error)
             self._fail(error)
-        return False
+        return None
 
-    def _listen(self, listener: Listener, at_most_s: float) -> bool:
-        now = time.monotonic()
-        if now >= self._round_at:
-            self._go_round()
-        if now - self._heard_at >= _SILENCE_S:
-            if self._is_pinged:
-                raise ConnectionLost("the server is silent")
-            self._heard_at, self._is_pinged = now, True
-            listener.send(pack("PING"))
-        wait_s = min(self._heard_at + _SILENCE_S - now, at_most_s)
-        if self._seen:
-            wait_s = min(wait_s, self._look_at - now)
-            if wait_s <= 0:
-                self._look()
-                return False
-        elif self._has_idle_channels:
-            wait_s = min(wait_s, _LINGER_S)
-        message = listener.receive_unless(self._bell, wait_s)
-        if message is not None:
-            self._heard_at, self._is_pinged = time.monotonic(), False
-            self._take(message)
-        elif self._bell.was_rung() or self._has_idle_channels:
-            self._see_to_channels()
-        return message is not None
+    def _connect_within(self, at_most_s: float, now: float) -> None:
+        if now < self._connect_at:
+            pause(min(self._connect_at - now, at_most_s))
+        else:
+            self._connect()
+
+    def _break_silence(self, listener: Listener, now: float) -> float:
+        """When it has been silent for too long again."""
+        if self._is_pinged:
+            raise ConnectionLost("the server is silent")
+        self._heard_at, self._is_pinged = now, True
+        listener.send(pack("PING"))
+        return now + _SILENCE_S
 
     def _go_round(self) -> None:
         """Look at what was not looked at before. An id may be from a clock that is ahead, so that
@@ -361,14 +403,13 @@ class Watch:
                 if channel is not None:
                     channel.confirmed(self._confirmed[name])
                     self._look_soon(channel)
-        elif word in (b"message", b"smessage"):
-            self._ended(name, open_notice(message[2]))
         elif word in (b"unsubscribe", b"sunsubscribe"):
             if name not in self._leaving:
                 raise ConnectionLost("the channel has moved to another node")
             self._leaving -= Counter([name])
 
-    def _ended(self, name: str, notice: Notice) -> None:
+    def _ended(self, message: list[bytes]) -> None:
+        name, notice = message[1].decode(errors="replace"), open_notice(message[2])
         state, ending = STATES_BY_CODE.get(notice.state, ""), None
         if notice.state == "-":
             ending = REMOVED

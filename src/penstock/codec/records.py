@@ -423,6 +423,14 @@ class Notice(NamedTuple):
     """None if it is too large to be said and must be read"""
 
 
+def done_notice(number: int) -> bytes:
+    """How a notice begins that a job is done; what follows is its outcome. Whoever waits for one
+    job need not open the notice to see that it is the one.
+    """
+    text = b"%d" % number
+    return b"%c%bdy\0" % (len(text), text)
+
+
 def open_notice(message: bytes) -> Notice:
     number, at = _text(message, 0)
     reason, outcome_at = _text(message, at + 2)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from penstock.client._async.last_look import find_ended
-from penstock.client._async.transport import AsyncArrivals, read_ending
+from penstock.client._async.transport import CAN_READ_ENDINGS, AsyncArrivals
 from penstock.codec.ids import id_text
 from penstock.codec.records import open_error
 from penstock.codec.values import open_result
@@ -16,6 +16,7 @@ from penstock.errors import (
     JobCancelled,
     JobFailed,
     JobNotFound,
+    PenstockError,
     ResultTimeout,
 )
 from penstock.model.explanations import Explanation, explain
@@ -102,8 +103,9 @@ class AsyncJob(Generic[R]):
         ResultTimeout if it has not ended within `timeout` seconds.
         """
         timeout_s = None if timeout is None else check_seconds("timeout", timeout)
-        began_at = time.monotonic()
-        ending = read_ending(self._client.results, self._keys, self._number, timeout_s)
+        began_at, ending = time.monotonic(), None
+        if CAN_READ_ENDINGS and (watch := self._client.results.find(self._keys)):
+            ending = watch.read_for(self._keys, self._number, began_at, timeout_s)
         if ending is None:
             left_s = None if timeout_s is None else timeout_s - (time.monotonic() - began_at)
             ending = await self._wait(left_s)
@@ -112,7 +114,9 @@ class AsyncJob(Generic[R]):
                 f"job {self.id} has not ended within {timeout_s:g} s; it may still do so, "
                 f"`penstock job explain {self.id}` says what it waits for"
             )
-        return self._open(ending)  # type: ignore[no-any-return]
+        if ending.state != "done":
+            raise self._failure(ending)
+        return open_result(ending.outcome)  # type: ignore[no-any-return]
 
     async def cancel(self) -> JobState:
         """Cancel it: at once if it waits; if it runs, its worker is told, and it is cancelled when
@@ -218,17 +222,16 @@ class AsyncJob(Generic[R]):
     def _forget(self, future: Future[Ending]) -> None:
         self._client.results.forget(self._keys, self._number, future)
 
-    def _open(self, ending: Ending) -> Any:
-        if ending.state == "done":
-            return open_result(ending.outcome)
+    def _failure(self, ending: Ending) -> PenstockError:
+        """Why there is no result."""
         if ending.state == "removed":
-            raise self._absent()
+            return self._absent()
         if ending.state == "cancelled":
-            raise JobCancelled(f"job {self.id} was cancelled, so it has no result")
+            return JobCancelled(f"job {self.id} was cancelled, so it has no result")
         error = open_error(ending.outcome)
         cause = f": {error.type}: {error.message}" if error else ""
         more = "the traceback" if error and error.traceback else "all that is known"
-        raise JobFailed(
+        return JobFailed(
             f"job {self.id} is dead ({ending.reason}){cause}; "
             f"`penstock job show {self.id}` has {more}, "
             f"`penstock job retry {self.id}` runs it again"

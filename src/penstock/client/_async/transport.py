@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from penstock.client.address import Address, Endpoint
-    from penstock.client.ending_channel import Ending
-    from penstock.client.results import Results
     from penstock.client.wire import Meanwhile
-    from penstock.store.keys import QueueKeys
 
 T = TypeVar("T")
+
+CAN_READ_ENDINGS: bool = False
+"""Whether whoever waits for a job can read how it ends. A coroutine would keep others waiting."""
 
 
 class AsyncChannel:
@@ -298,10 +298,3 @@ class AsyncArrivals(Generic[T]):
     def _arrive(self, future: Future[T]) -> None:
         with suppress(RuntimeError):  # the loop is closed, so nobody waits there any more
             self._loop.call_soon_threadsafe(self._done.put_nowait, future)
-
-
-def read_ending(
-    results: Results, keys: QueueKeys, id_number: int, timeout_s: float | None
-) -> Ending | None:
-    """How a job ends, if it can be waited for here: a coroutine cannot read for itself."""
-    return None

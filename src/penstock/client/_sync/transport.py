@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
     from penstock.client.address import Address, Endpoint
     from penstock.client.bell import Bell
-    from penstock.client.ending_channel import Ending
-    from penstock.client.results import Results
     from penstock.client.wire import Meanwhile
-    from penstock.store.keys import QueueKeys
 
 T = TypeVar("T")
+
+CAN_READ_ENDINGS: bool = True
+"""Whether whoever waits for a job can read how it ends. A thread can."""
 
 _READ_BYTES = 65536
 
@@ -77,10 +77,7 @@ class Channel:
             connection.socket.sendall(packed)
             if meanwhile is not None:
                 meanwhile()
-            reply = connection.receive()
-            if replies > 1:
-                for _ in range(replies - 1):
-                    reply = connection.receive()
+            reply = connection.receive(replies)
         except BaseException as error:
             connection.close()
             if isinstance(error, OSError):
@@ -134,16 +131,24 @@ class _Connection:
                 self._open(lambda: self._secure(tls, endpoint.host))
         self.reader = new_reader()
         self._buffer = bytearray(_READ_BYTES)  # a new one for each read costs more than the read
+        self._pending = getattr(self.socket, "pending", None)
+        """how much TLS holds that poll cannot see"""
         self._ready: select.poll | None = None
+        """says whether there is something to read, or the bell was rung"""
+        self._file = -1
 
     def send(self, packed: bytes) -> None:
         self.socket.sendall(packed)
 
-    def receive(self) -> Any:
+    def receive(self, replies: int = 1) -> Any:
+        """The last of so many replies."""
         reader = self.reader
-        while (reply := reader.gets()) is False:
-            self._read()
-        return reply
+        while True:
+            while (reply := reader.gets()) is False:
+                self._read()
+            replies -= 1
+            if replies <= 0:
+                return reply
 
     def receive_within(self, timeout_s: float) -> Any:
         """The next message, or None if none came in time."""
@@ -162,16 +167,20 @@ class _Connection:
 
     def receive_unless(self, bell: Bell, timeout_s: float) -> Any:
         """The next message, or None if none came in time or the bell was rung."""
-        reader, deadline = self.reader, time.monotonic() + timeout_s
+        reader, pending, deadline = self.reader, self._pending, 0.0
         while (reply := reader.gets()) is False:
-            pending = getattr(self.socket, "pending", None)  # TLS may hold what select cannot see
             if pending is None or not pending():
                 if self._ready is None:
                     self._ready = select.poll()  # select() cannot see descriptors above 1023
                     self._ready.register(self.socket, select.POLLIN)
                     self._ready.register(bell, select.POLLIN)
-                said = self._ready.poll(max(0.0, 1000 * (deadline - time.monotonic())))
-                if self.socket.fileno() not in dict(said):
+                    self._file = self.socket.fileno()
+                if not deadline:
+                    deadline = time.monotonic() + timeout_s
+                else:  # only a part of a message has come
+                    timeout_s = deadline - time.monotonic()
+                said = self._ready.poll(1000 * timeout_s if timeout_s > 0 else 0)
+                if self._file not in dict(said):
                     return None
             self._read()
         return reply
@@ -223,7 +232,7 @@ class Listener:
     def receive_unless(self, bell: Bell, timeout_s: float) -> Any:
         """The next message, or None if none came in time or the bell was rung."""
         try:
-            return self._opened().receive_unless(bell, timeout_s)
+            return (self._connection or self._opened()).receive_unless(bell, timeout_s)
         except OSError as error:
             raise ConnectionLost(str(error)) from error
 
@@ -265,10 +274,3 @@ class Arrivals(Generic[T]):
             while True:
                 found.append(self._done.get_nowait())
         return found
-
-
-def read_ending(
-    results: Results, keys: QueueKeys, id_number: int, timeout_s: float | None
-) -> Ending | None:
-    """How a job ends, if it can be waited for here."""
-    return results.read_for(keys, id_number, timeout_s)
