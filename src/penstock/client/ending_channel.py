@@ -97,7 +97,8 @@ class EndingChannel:
         """A job has ended; None: how is known to whoever asked, or has to be looked up."""
         if self._certain_from <= 0:  # it is not open
             return
-        self._endings.pop(number, None)
+        if number in self._endings:
+            del self._endings[number]
         if ending is not None and ending.state == "done" and len(ending.outcome) <= _KEPT_BYTES:
             self._endings[number] = ending
             if len(self._endings) > _KEPT:

@@ -28,7 +28,7 @@ class _Numbers:
         self._lock = threading.Lock()
         self._sender = secrets.randbelow(SENDERS)
 
-    def take(self, count: int) -> int:
+    def take(self, count: int = 1) -> int:
         """The first of `count` numbers."""
         now_ms = time.time_ns() // 1_000_000 - _EPOCH_MS
         wanted = (now_ms << _RANDOM_BITS) | random.getrandbits(_RANDOM_BITS)
@@ -43,9 +43,8 @@ _numbers = _Numbers()
 os.register_at_fork(after_in_child=_numbers.begin)
 
 
-def new_id() -> int:
-    """A number for one job, as of `new_ids`."""
-    return _numbers.take(1)
+new_id = _numbers.take
+"""A number for one job, as of `new_ids`."""
 
 
 def new_ids(count: int = 1) -> range:

@@ -171,8 +171,9 @@ class Watch:
             except RuntimeError:
                 pass  # somebody else reads
             self._would_read_at = time.monotonic()
-            if self._is_anybody_waiting():
-                self._call()
+            for channel in tuple(self._channels.values()):  # in one step, so without the lock
+                if channel.jobs:
+                    self._call()
 
     def _read_ending(
         self, name: str, channel: EndingChannel, number: int, deadline: float
@@ -201,7 +202,8 @@ class Watch:
                     channel.heard(number, None)
             if not is_for_nobody_else:
                 self._ended(notice)
-            return Ending("done", "", notice[2][len(wanted) :])
+            # As Ending(...) is made, but without a function in Python.
+            return tuple.__new__(Ending, ("done", "", notice[2][len(wanted) :]))
 
     def _read_all(self) -> None:
         """What was said up to now."""
@@ -257,10 +259,7 @@ class Watch:
 
     def _is_anybody_waiting(self) -> bool:
         with self._lock:
-            for channel in self._channels.values():
-                if channel.jobs:
-                    return True
-        return False
+            return any(channel.jobs for channel in self._channels.values())
 
     def _can_keep_away(self) -> bool:
         is_read = time.monotonic() - self._would_read_at < _KEEP_AWAY_S

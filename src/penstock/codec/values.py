@@ -15,24 +15,24 @@ from penstock.codec.failures import describe
 from penstock.errors import Unserialisable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 _JSON, _RAW = "j", b"r"
 
 
-def _encoding() -> Callable[[object], str]:
-    """What turns data into JSON. The library makes an encoder anew for each value, which takes
-    longer than to encode a small one; where it has one written in C, that is made once.
+def _encoding() -> Callable[[object, int], Iterable[str]]:
+    """What turns data into pieces of JSON; the number is 0. The library makes an encoder anew for
+    each value, which takes longer than to encode a small one; where it has one written in C, that
+    is made once.
     """
     encoder = json.JSONEncoder(
         allow_nan=False, separators=(",", ":"), ensure_ascii=False, check_circular=False
     )
     made: Any = getattr(json.encoder, "c_make_encoder", None)
     if made is None:
-        return encoder.encode
+        return lambda data, _: [encoder.encode(data)]
     to_text: Any = json.encoder.encode_basestring
-    encode = made(None, encoder.default, to_text, None, ":", ",", False, False, False)
-    return lambda data: "".join(encode(data, 0))
+    return made(None, encoder.default, to_text, None, ":", ",", False, False, False)  # type: ignore[no-any-return]
 
 
 _encode = _encoding()
@@ -64,7 +64,7 @@ def pack_data(what: str, data: object) -> bytes:
     if type(data) is bytes:
         return data
     try:
-        return _encode(data).encode()
+        return "".join(_encode(data, 0)).encode()
     except Exception as error:  # classes of the application take part in it
         raise _refusal(what, error) from None
 

@@ -148,6 +148,8 @@ def check_priority(priority: Priority) -> int:
 
 def check_seconds(what: str, given: object) -> float:
     """A duration in seconds, from a number or a timedelta."""
+    if (type(given) is int or type(given) is float) and 0 <= given <= MAX_SECONDS:
+        return float(given)
     seconds = given.total_seconds() if isinstance(given, timedelta) else given
     if (
         isinstance(seconds, bool)

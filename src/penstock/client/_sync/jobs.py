@@ -16,7 +16,7 @@ from penstock.client._sync.subscription import Subscription
 from penstock.client._sync.transport import pause
 from penstock.client.batches import Batches
 from penstock.client.job_ids import new_id
-from penstock.client.parcels import groups_of, pack_job, seal, size_of_job
+from penstock.client.parcels import groups_of, pack_job, pack_plain_job, seal, size_of_job
 from penstock.codec.ids import id_number
 from penstock.codec.records import open_event
 from penstock.codec.values import split_words
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
 
     from penstock.client._sync.client import Penstock
-    from penstock.client.parcels import Parcel
+    from penstock.client.parcels import Packed, Parcel
     from penstock.client.template import Template
     from penstock.client.wire import Meanwhile
     from penstock.model.job_filters import FilterSettings
@@ -89,6 +89,8 @@ class Jobs:
         self._store = client.store
         self._keys = client.keys.queue(name)
         self._max_payload = client.settings.max_payload
+        self._last_type: tuple[str, JobOptions] | None = None
+        """of a job that was added without options, and what that comes to"""
         self._last_sent: tuple[JobOptions, Template] | None = None
         """most jobs are sent with the same options as the one before"""
         self.name = name
@@ -99,7 +101,13 @@ class Jobs:
         Raises InvalidArgument, Unserialisable or PayloadTooLarge before anything is sent, QueueFull
         or StoreFull if there is no room.
         """
-        return self.send_one(make_options(type, options), data)
+        last = self._last_type
+        if last is not None and last[0] is type and not options:
+            return self.send_one(last[1], data)
+        made = make_options(type, options)
+        if not options:
+            self._last_type = (type, made)
+        return self.send_one(made, data)
 
     def add_many(
         self, type: str, items: Iterable[object], **options: Unpack[JobSettings]
@@ -112,13 +120,28 @@ class Jobs:
 
     def send_one(self, options: JobOptions, item: object) -> Job[Any]:
         """Send a job with options that were checked before."""
-        packed = pack_job(options, self._max_payload, item)
-        if isinstance(packed, bytes) and not options.id and not options.run_at_ms:
-            job = self._send_template(options, packed)
-            if job is not None:
-                return job
-        [job] = self._send_parcel(options, seal(options, [packed]))
-        return job
+        last = self._last_sent
+        if last is None or last[0] is not options:
+            if options.search is not False or options.id or options.run_at_ms:
+                return self._send_packed(options, pack_job(options, self._max_payload, item))
+            last = self._last_sent = (options, self._template(options))
+        data = pack_plain_job(self._max_payload, item)
+        number = new_id()
+        try:
+            existing = self._store.run_template(
+                last[1],
+                (b"%d" % number, data),
+                lambda operation: self._build(options, operation, number, data),
+            )
+            if existing:
+                return self._job(existing[0], options.type, is_new=False)
+            return Job(self._client, self._keys, number, options.type)
+        except (QueueAbsent, IdTaken):
+            pass
+        except QueueFull:
+            if options.wait_s <= 0:
+                raise
+        return self._send_packed(options, data)
 
     def send(self, options: JobOptions, items: Iterable[object]) -> list[Job[Any]]:
         """Send any number of jobs with options that were checked before."""
@@ -388,36 +411,23 @@ class Jobs:
         finally:
             subscription.close()
 
-    def _send_template(self, options: JobOptions, data: bytes) -> Job[Any] | None:
-        """Send a job in the way that costs least; None if that does not do."""
+    def _send_packed(self, options: JobOptions, packed: Packed) -> Job[Any]:
+        """Send one job as many are sent: without a template, and again if need be."""
+        [job] = self._send_parcel(options, seal(options, [packed]))
+        return job
 
-        def build(operation: Operation, number: int, data: bytes) -> Command[dict[int, int]]:
-            return jobs.send_jobs(self._keys, operation, groups_of(options, [number], [data]))
+    def _build(
+        self, options: JobOptions, operation: Operation, number: int, data: bytes
+    ) -> Command[dict[int, int]]:
+        return jobs.send_jobs(self._keys, operation, groups_of(options, [number], [data]))
 
-        last = self._last_sent
-        if last is None or last[0] is not options:
-            last = self._last_sent = (options, self._template(options, build))
-        template, number = last[1], new_id()
-        try:
-            existing = self._store.run_template(
-                template, (b"%d" % number, data), lambda operation: build(operation, number, data)
-            )
-        except (QueueAbsent, IdTaken):
-            return None
-        except QueueFull:
-            if options.wait_s <= 0:
-                raise
-            return None
-        if existing:
-            return self._job(existing[0], options.type, is_new=False)
-        return self._job(number, options.type)
-
-    def _template(self, options: JobOptions, build: Callable[..., Command[Any]]) -> Template:
+    def _template(self, options: JobOptions) -> Template:
         templates, name = self._client.templates, (self._keys, options)
         template = templates.get(name)
         if template is None:
             if len(templates) >= _TEMPLATES:
                 templates.clear()
+            build = partial(self._build, options)
             template = self._store.template(jobs.SEND_JOBS, build, values=2, usual=[b"ok"])
             templates[name] = template
         return template

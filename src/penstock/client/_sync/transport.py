@@ -180,7 +180,8 @@ class _Connection:
                 else:  # only a part of a message has come
                     timeout_s = deadline - time.monotonic()
                 said = self._ready.poll(1000 * timeout_s if timeout_s > 0 else 0)
-                if self._file not in dict(said):
+                # The first of those that have something to say is the socket, if it has.
+                if not said or said[0][0] != self._file:
                     return None
             self._read()
         return reply
