@@ -32,9 +32,9 @@ class Readers:
         self.error: BaseException | None = None
         hear = Watch._hear
 
-        def hear_disturbed(watch: Watch, at_most_s: float) -> list[bytes] | None:
+        def hear_disturbed(watch: Watch, at_most_s: float, now: float) -> list[bytes] | None:
             self.names.append(threading.current_thread().name)
-            heard = hear(watch, at_most_s)
+            heard = hear(watch, at_most_s, now)
             if heard is not None and self.error is not None:
                 error, self.error = self.error, None
                 raise error

@@ -78,6 +78,7 @@ def test_the_usual_answer_says_nothing_more() -> None:
     assert template.is_usual([b"ok", 7])
     for reply in ([b"ok"], [b"ok", 0, b"7"], [b"full", 1], ReplyError("ERR"), None):
         assert not template.is_usual(reply)
+        assert reply != template.whole_usual
 
 
 def test_a_command_of_another_form_is_refused() -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # Values that no real request has, to find the places by.
 _LANE = "\0lane"
 _NUMBER = -1
+_NO_ANSWER: list[object] = [object()]  # equal to nothing that a server can say
 _MARKS = (b"\0first", b"\0second", b"\0third", b"\0fourth")
 
 
@@ -39,6 +40,8 @@ class Template:
         command = build(Operation(_LANE, _NUMBER), *marks)
         self.key = command.keys[0]
         self.tells_others = command.script.tells_others
+        self.whole_usual = usual if more == 0 else _NO_ANSWER
+        """the usual answer, if it is always the same"""
         self._usual = usual
         self._usual_items = len(usual) + more
         parts: tuple[Argument, ...] = ("EVALSHA", digest, len(command.keys))

@@ -137,7 +137,7 @@ class Watch:
         # So long does the channel stay open although nobody is known to wait.
         channel.idle_since = now
         deadline = now + (_READ_S if timeout_s is None or timeout_s > _READ_S else timeout_s)
-        return self._as_guest(self._read_ending, name, channel, number, deadline)
+        return self._as_guest(self._read_ending, name, channel, number, now, deadline)
 
     def forget_ending(self, keys: QueueKeys, number: int) -> None:
         """An id is sent again; how a job has ended that had it before, and is gone, does not count.
@@ -176,7 +176,7 @@ class Watch:
                     self._call()
 
     def _read_ending(
-        self, name: str, channel: EndingChannel, number: int, deadline: float
+        self, name: str, channel: EndingChannel, number: int, now: float, deadline: float
     ) -> Ending | None:
         # Prepared while there is nothing else to do: from when the end is told, every step counts.
         wanted_name, wanted = name.encode(), done_notice(number)
@@ -185,14 +185,14 @@ class Watch:
                 ending = channel.take_ending(number)
                 if ending is not None or number not in channel.absent:
                     return ending
-            left_s = deadline - time.monotonic()
-            if left_s <= 0 or self._channels.get(name) is not channel or not self._can_be_read:
+            is_said_here = self._channels.get(name) is channel
+            if now >= deadline or not is_said_here or not self._can_be_read:
                 return None
-            notice = self._hear(left_s)
-            if not notice:
-                continue
-            if notice[1] != wanted_name or not notice[2].startswith(wanted):
-                self._ended(notice)
+            notice = self._hear(deadline - now, now)
+            if not notice or notice[1] != wanted_name or not notice[2].startswith(wanted):
+                if notice:
+                    self._ended(notice)
+                now = time.monotonic()
                 continue
             with self._lock:
                 is_for_nobody_else = number not in channel.jobs
@@ -267,17 +267,17 @@ class Watch:
 
     def _step(self, at_most_s: float) -> bool:
         """Wait for something to be said, and see to it. Whether something was."""
-        notice = self._hear(at_most_s)
+        notice = self._hear(at_most_s, time.monotonic())
         if notice:
             self._ended(notice)
         return notice is not None
 
-    def _hear(self, at_most_s: float) -> list[bytes] | None:
+    def _hear(self, at_most_s: float, now: float) -> list[bytes] | None:
         """Wait for something to be said. If that is how a job has ended, whoever calls sees to it;
         of anything else that was seen to here an empty list is left. None: nothing was said.
         """
         try:
-            now, listener = time.monotonic(), self._listener
+            listener = self._listener
             if listener is None:
                 self._connect_within(at_most_s, now)
                 return None

@@ -130,7 +130,7 @@ class Store:
         packed = template.fill(lane.name, lane.number, *values)
         try:
             reply = self.router.exchange(template.key, packed, others_first=template.tells_others)
-            if template.is_usual(reply):
+            if reply == template.whole_usual or template.is_usual(reply):
                 self._lanes.give_back(lane)
                 return None
         except ConnectionLost:
