@@ -113,7 +113,7 @@ def pack_result(value: object) -> bytes:
     if type(value) is bytes:
         return _RAW + value
     try:
-        return (_JSON + _encode(value)).encode()
+        return (_JSON + "".join(_encode(value, 0))).encode()
     except Exception as error:  # as for data
         raise _refusal("the result", error) from None
 
