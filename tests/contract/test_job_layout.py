@@ -68,7 +68,10 @@ def test_a_queue_of_a_newer_version_is_refused_and_nothing_is_written(
     assert everything_but_memory(server, ps.keys.namespace) == before
 
 
-@pytest.mark.parametrize("act", ["add", "page", "counts", "types", "retry", "purge", "delete"])
+@pytest.mark.parametrize(
+    "act",
+    ["add", "page", "counts", "types", "retry", "purge", "delete", "configure", "pause", "resume"],
+)
 def test_a_client_says_that_the_queue_is_of_a_newer_version(
     act: str, ps: penstock.Penstock, server: RedisServer, client: Any
 ) -> None:
@@ -80,6 +83,33 @@ def test_a_client_says_that_the_queue_is_of_a_newer_version(
 
     with pytest.raises(ProtocolError, match=REFUSAL):
         getattr(mail, act)(*arguments.get(act, []))
+
+    assert everything_but_memory(server, ps.keys.namespace) == before
+
+
+def test_a_queue_of_a_newer_version_is_not_configured_as_one_of_tasks(
+    ps: penstock.Penstock, server: RedisServer, client: Any
+) -> None:
+    ps.jobs(QUEUE).add("email", {})
+    client.hset(ps.keys.queue(QUEUE).meta, "layout", NEWER)
+    before = everything_but_memory(server, ps.keys.namespace)
+
+    with pytest.raises(ProtocolError, match=REFUSAL):
+        ps.queue(QUEUE).configure(max_length=1)
+
+    assert everything_but_memory(server, ps.keys.namespace) == before
+
+
+@pytest.mark.parametrize("start", ["start_work", "start_job_work"])
+def test_a_worker_that_a_newer_queue_does_not_let_in_leaves_nothing_behind(
+    start: str, ps: penstock.Penstock, server: RedisServer, client: Any
+) -> None:
+    ps.jobs(QUEUE).add("email", {})
+    client.hset(ps.keys.queue(QUEUE).meta, "layout", NEWER)
+    before = everything_but_memory(server, ps.keys.namespace)
+
+    with ps.worker() as worker, pytest.raises(ProtocolError, match=REFUSAL):
+        getattr(worker, start)(QUEUE)
 
     assert everything_but_memory(server, ps.keys.namespace) == before
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.codec.records import newer_layout
 from penstock.errors import QueueNotFound
 from penstock.model.queues import (
     DEFAULT_MAX_FAILURES,
@@ -112,6 +113,7 @@ def resume_queue(keys: QueueKeys) -> Command[bool]:
     def decode(reply: list[Any]) -> bool:
         if reply[0] in (b"ok", b"no_queue"):
             return bool(reply[0] == b"ok")
+        _check_layout(reply)
         raise unexpected(RESUME_QUEUE, reply)
 
     return Command(RESUME_QUEUE, (keys.ready, keys.meta, keys.idle), (keys.work, keys.wake), decode)
@@ -242,9 +244,15 @@ def _done_to_queue(script: Script) -> Callable[[list[Any]], None]:
 
     def decode(reply: list[Any]) -> None:
         check_queue(reply)
+        _check_layout(reply)
         is_ok(reply)
 
     return decode
+
+
+def _check_layout(reply: list[Any]) -> None:
+    if reply[0] == b"newer":
+        raise newer_layout(int(reply[1]))
 
 
 def _queue_state(queue: str, members: Sequence[str], reply: list[Any]) -> QueueState:

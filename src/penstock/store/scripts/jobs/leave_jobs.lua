@@ -24,6 +24,11 @@ jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'types'}, zset = {'levels', '
   set = {'members', 'idle'}, stream = {'history'}})
 keys.is_used = jobs.guard_rare(keys)
 local refusal = jobs.refuse_newer(keys)
+if refusal and redis.call('SISMEMBER', keys.members, worker) == 0 then
+  -- Whoever was not let in has nothing to leave, and could never go otherwise.
+  allow_when_full(memory)
+  return remember(memory, operation, {'ok', 0, 0})
+end
 if refusal then return refusal end
 jobs.read_settings(keys)
 local processes = redis.call('HKEYS', running)
