@@ -126,6 +126,7 @@ def test_where_filters_meet_no_page_is_empty_before_the_end(
     )
 
     assert [job["id"] for job in page["jobs"]] == [wanted.id]
+    assert page["total"] is None
 
 
 def test_running_jobs_are_listed(cli: CommandLine, mail: penstock.Jobs, hand: Hand) -> None:

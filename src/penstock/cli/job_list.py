@@ -205,8 +205,7 @@ def _say_more(
     for name, value in which.items():
         again += (f"--{name}", str(value))
     again += ("--limit", str(limit), *(("--newest",) if newest else ()), "--after", page.cursor)
-    # The total is known for one filter; where several meet, nobody has counted.
-    of_all = f" of {page.total:,}" if len(which) < 2 else ""
+    of_all = "" if page.total is None else f" of {page.total:,}"
     shown = counted(len(page.jobs), f"{state} job")
     say(f"{shown}{of_all} in '{queue}'; the next page: {shlex.join(again)}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 
@@ -238,16 +238,25 @@ def _move_many(
         jobs = named_jobs(client, many.queue)
         total = jobs.page(many.state, limit=1, with_data=False, **many.which).total
         if question:
-            # Where several filters meet, nobody has counted.
-            up_to = "up to " if len(many.which) > 1 else ""
-            number = counted(total, f"{many.state} job")
-            click.confirm(f"{question} {up_to}{number} of '{many.queue}'?", abort=True, err=True)
+            number = _number(jobs, many, total)
+            click.confirm(f"{question} {number} of '{many.queue}'?", abort=True, err=True)
         with ProgressBar(total) as bar:
             moved = move(jobs, lambda seen: bar.show(seen, counted(seen, "job")))
     if at.is_json:
         print_json({"queue": many.queue, "state": many.state, word: moved})
     else:
         say(f"{word} {counted(moved, f'{many.state} job')} of '{many.queue}'")
+
+
+def _number(jobs: Jobs, many: Many, total: int | None) -> str:
+    """How many jobs are meant. Where several filters meet nobody has counted, but there are no
+    more than any of them lets through.
+    """
+    if total is not None:
+        return counted(total, f"{many.state} job")
+    each = [cast("FilterSettings", {name: value}) for name, value in many.which.items()]
+    most = min(jobs.counts(**one)[many.state] for one in each)
+    return f"up to {counted(most, f'{many.state} job')}"
 
 
 def _move_each(

@@ -52,6 +52,11 @@ def check_one(which: FilterSettings) -> None:
         )
 
 
+def is_counted(chosen: JobFilter) -> bool:
+    """Whether the list that has all that is meant has nothing else."""
+    return [chosen.type, chosen.tenant, chosen.tag].count("") >= 2
+
+
 def listing_of(chosen: JobFilter) -> str:
     """The list in the store that has all that is meant, and as little else as possible."""
     code = STATE_CODES[chosen.state]

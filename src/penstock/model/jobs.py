@@ -204,8 +204,10 @@ class JobPage(NamedTuple):
     jobs: list[JobInfo]
     cursor: str
     """where the next page begins; empty after the last"""
-    total: int
-    """how many there are in all"""
+    total: int | None
+    """how many there are in all; None where several of type, tenant and tag meet, which nobody
+    counts
+    """
 
 
 class HandedOut(Protocol):

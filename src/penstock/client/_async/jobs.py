@@ -23,6 +23,7 @@ from penstock.model.job_filters import (
     JobFilter,
     check_one,
     check_page,
+    is_counted,
     listing_of,
     make_filter,
     matches,
@@ -189,7 +190,9 @@ class AsyncJobs:
         """Jobs in one state, and perhaps of one type, tenant or tag, in the order in which they
         were sent. `after` is the cursor of the page before.
 
-        Running jobs come in the order in which they were started.
+        Running jobs come in the order in which they were started. Of several of type, tenant and
+        tag, the store looks for one: then a page may have fewer jobs than `limit`, or none, before
+        the last, and its `total` is not known.
         """
         chosen = make_filter(state, which)
         check_page(limit)
@@ -203,7 +206,7 @@ class AsyncJobs:
         kept = [job for job in infos if job is not None and matches(job, chosen)]
         is_last = len(found.places) < limit
         cursor = "" if is_last else "{}.{}".format(*found.places[-1])
-        return JobPage(kept, cursor, found.total)
+        return JobPage(kept, cursor, found.total if is_counted(chosen) else None)
 
     async def search(self, text: str, limit: int = 100) -> list[JobInfo]:
         """Jobs that have all the words of `text` among their indexed words, in any state, the
