@@ -19,6 +19,7 @@ SUBSTITUTIONS = [
     (r"# sync: (.*)", r"\1"),
     (r"\basync (def|for|with)\b", r"\1"),
     (r"\bawait ", ""),
+    (r"\banext\b", "next"),
     (r"\b__aenter__\b", "__enter__"),
     (r"\b__aexit__\b", "__exit__"),
     (r"\bAsyncIterator\b", "Iterator"),

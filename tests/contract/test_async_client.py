@@ -98,11 +98,23 @@ def test_a_failed_worker_learns_it_and_its_task_goes_back(flow: Callable[..., An
 def test_events_arrive(flow: Callable[..., Any]) -> None:
     async def act(ps: penstock.AsyncPenstock) -> penstock.Event:
         queue = ps.queue("mail")
-        events = queue.events("work")
-        coming = asyncio.ensure_future(anext(events))
-        while not coming.done():
-            await queue.enqueue(b"a")
+        events = await queue.events("work")
+        await queue.enqueue(b"a")
+        event = await anext(events)
         await events.aclose()
-        return coming.result()
+        return event
 
     assert flow(act) == penstock.Event("work", "mail", count=1)
+
+
+def test_events_of_jobs_are_heard_from_the_call_on(flow: Callable[..., Any]) -> None:
+    async def act(ps: penstock.AsyncPenstock) -> list[object]:
+        mail = ps.jobs("mail")
+        events = await mail.events(timeout_s=5)
+        job = await mail.add("email")
+        await job.cancel()
+        heard: list[object] = [(await anext(events)).kind for _ in range(2)]
+        await events.aclose()
+        return heard
+
+    assert flow(act) == ["enqueued", "cancelled"]

@@ -146,5 +146,13 @@ def test_a_queue_tells_its_listener_about_all_kinds_in_order(
         ]
 
 
+def test_a_listener_hears_what_happens_from_the_call_on(queue: penstock.Queue) -> None:
+    events = queue.events(timeout_s=5)
+
+    queue.enqueue(b"a")
+
+    assert next(events) == Event("work", "mail", count=1)
+
+
 def test_listening_ends_when_nothing_comes_in_time(queue: penstock.Queue) -> None:
     assert list(queue.events("work", timeout_s=0.01)) == []

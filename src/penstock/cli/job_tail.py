@@ -100,7 +100,7 @@ async def _events(
     heard: asyncio.Queue[JobEvent] = asyncio.Queue()
 
     async def listen(queue: str) -> None:
-        async with aclosing(client.jobs(queue).events(*kinds)) as events:
+        async with aclosing(await client.jobs(queue).events(*kinds)) as events:
             async for event in events:
                 heard.put_nowait(event)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock.client._async.deletion import delete_jobs
 from penstock.client._async.job import AsyncJob
-from penstock.client._async.subscription import AsyncSubscription
+from penstock.client._async.subscription import AsyncSubscription, listen
 from penstock.client._async.transport import pause
 from penstock.client.batches import Batches
 from penstock.client.job_ids import new_id
@@ -382,37 +382,24 @@ class AsyncJobs:
             raise InvalidArgument(f"limit is {limit!r}; give a whole number from 1 to 10000")
         return await self._store.run(job_records.read_history(self._keys, after, limit))
 
-    def events(
+    async def events(
         self, *kinds: JobEventKind, timeout_s: Seconds | None = None
     ) -> AsyncGenerator[JobEvent, None]:
-        """Listen to what happens to jobs; all kinds of events if none is named.
+        """Listen to what happens to jobs from now on; all kinds of events if none is named.
 
         Live only: what happens while nobody listens is missed; `history` has every attempt. Ends
         when nothing comes for `timeout_s`.
         """
-        # Not in the generator, which would only find out when the first event is asked for.
         for kind in kinds:
             check_event_kind(kind)
         given_s = None if timeout_s is None else check_seconds("timeout_s", timeout_s)
-        return self._listen(kinds, given_s)
 
-    async def _listen(
-        self, kinds: tuple[JobEventKind, ...], timeout_s: float | None
-    ) -> AsyncGenerator[JobEvent, None]:
+        def read(_: str, message: bytes) -> JobEvent | None:
+            event = open_event(self.name, message)
+            return event if not kinds or event.kind in kinds else None
+
         subscription = AsyncSubscription(self._store, self._keys.meta, [self._keys.events])
-        try:
-            await subscription.receive()
-            while True:
-                message = await subscription.receive(15.0 if timeout_s is None else timeout_s)
-                if message is None:
-                    if timeout_s is not None:
-                        return
-                elif message[0]:
-                    event = open_event(self.name, message[1])
-                    if not kinds or event.kind in kinds:
-                        yield event
-        finally:
-            await subscription.close()
+        return await listen(subscription, read, given_s)
 
     async def _send_packed(self, options: JobOptions, packed: Packed) -> AsyncJob[Any]:
         """Send one job as many are sent: without a template, and again if need be."""

@@ -7,7 +7,7 @@ import secrets
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from penstock.client._async.deletion import delete_jobs
-from penstock.client._async.subscription import AsyncSubscription
+from penstock.client._async.subscription import AsyncSubscription, listen
 from penstock.client.batches import Batches
 from penstock.codec.elements import plain_element
 from penstock.codec.events import decode_event
@@ -217,24 +217,18 @@ class AsyncQueue:
     async def events(
         self, *kinds: EventKind, timeout_s: float | None = None
     ) -> AsyncGenerator[Event, None]:
-        """Listen to the queue; all kinds of events if none is named.
+        """Listen to the queue from now on; all kinds of events if none is named.
 
         Live only: what happens while nobody listens is missed. Ends when nothing comes for
         `timeout_s`.
         """
         wanted = {self._keys.channel(kind): kind for kind in kinds or EVENT_KINDS}
+
+        def read(channel: str, message: bytes) -> Event:
+            return decode_event(wanted[channel], self.name, message)
+
         subscription = AsyncSubscription(self._store, self._keys.meta, list(wanted))
-        try:
-            await subscription.receive()
-            while True:
-                message = await subscription.receive(15.0 if timeout_s is None else timeout_s)
-                if message is None:
-                    if timeout_s is not None:
-                        return
-                elif message[0]:
-                    yield decode_event(wanted[message[0]], self.name, message[1])
-        finally:
-            await subscription.close()
+        return await listen(subscription, read, timeout_s)
 
     def _enqueue_command(self, operation: Operation, task: bytes) -> Command[int]:
         return tasks.enqueue_tasks(self._keys, operation, (task,))

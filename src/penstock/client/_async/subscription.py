@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.client._async.transport import AsyncListener, pause
 from penstock.client.retry import Patience
@@ -10,9 +10,11 @@ from penstock.client.wire import ConnectionLost, ReplyError, is_passing, pack, s
 from penstock.store.script import CLUSTER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
     from penstock.client._async.store import AsyncStore
+
+E = TypeVar("E")
 
 _SILENCE_S = 15.0
 
@@ -104,3 +106,40 @@ class AsyncSubscription:
                 await self.close()
                 await self._store.router.forget()
                 await pause(patience.next_wait_s() or 0)
+
+
+async def listen(
+    subscription: AsyncSubscription,
+    read: Callable[[str, bytes], E | None],
+    timeout_s: float | None,
+) -> AsyncGenerator[E, None]:
+    """What `read` makes of each message from now on (of a channel), without the Nones; ends when
+    nothing comes for `timeout_s`.
+
+    The subscription has been made when this returns, and goes when the generator does.
+    """
+    heard = _heard(subscription, read, timeout_s)
+    await anext(heard)
+    return heard
+
+
+async def _heard(
+    subscription: AsyncSubscription,
+    read: Callable[[str, bytes], E | None],
+    timeout_s: float | None,
+) -> AsyncGenerator[Any, None]:
+    """As above, but first of all it says that the subscription has been made."""
+    try:
+        await subscription.receive()
+        yield None
+        while True:
+            message = await subscription.receive(_SILENCE_S if timeout_s is None else timeout_s)
+            if message is None:
+                if timeout_s is not None:
+                    return
+            elif message[0]:
+                event = read(*message)
+                if event is not None:
+                    yield event
+    finally:
+        await subscription.close()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock.client._sync.deletion import delete_jobs
 from penstock.client._sync.job import Job
-from penstock.client._sync.subscription import Subscription
+from penstock.client._sync.subscription import Subscription, listen
 from penstock.client._sync.transport import pause
 from penstock.client.batches import Batches
 from penstock.client.job_ids import new_id
@@ -385,34 +385,21 @@ class Jobs:
     def events(
         self, *kinds: JobEventKind, timeout_s: Seconds | None = None
     ) -> Generator[JobEvent, None, None]:
-        """Listen to what happens to jobs; all kinds of events if none is named.
+        """Listen to what happens to jobs from now on; all kinds of events if none is named.
 
         Live only: what happens while nobody listens is missed; `history` has every attempt. Ends
         when nothing comes for `timeout_s`.
         """
-        # Not in the generator, which would only find out when the first event is asked for.
         for kind in kinds:
             check_event_kind(kind)
         given_s = None if timeout_s is None else check_seconds("timeout_s", timeout_s)
-        return self._listen(kinds, given_s)
 
-    def _listen(
-        self, kinds: tuple[JobEventKind, ...], timeout_s: float | None
-    ) -> Generator[JobEvent, None, None]:
+        def read(_: str, message: bytes) -> JobEvent | None:
+            event = open_event(self.name, message)
+            return event if not kinds or event.kind in kinds else None
+
         subscription = Subscription(self._store, self._keys.meta, [self._keys.events])
-        try:
-            subscription.receive()
-            while True:
-                message = subscription.receive(15.0 if timeout_s is None else timeout_s)
-                if message is None:
-                    if timeout_s is not None:
-                        return
-                elif message[0]:
-                    event = open_event(self.name, message[1])
-                    if not kinds or event.kind in kinds:
-                        yield event
-        finally:
-            subscription.close()
+        return listen(subscription, read, given_s)
 
     def _send_packed(self, options: JobOptions, packed: Packed) -> Job[Any]:
         """Send one job as many are sent: without a template, and again if need be."""

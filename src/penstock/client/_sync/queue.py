@@ -9,7 +9,7 @@ import secrets
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from penstock.client._sync.deletion import delete_jobs
-from penstock.client._sync.subscription import Subscription
+from penstock.client._sync.subscription import Subscription, listen
 from penstock.client.batches import Batches
 from penstock.codec.elements import plain_element
 from penstock.codec.events import decode_event
@@ -213,24 +213,18 @@ class Queue:
     def events(
         self, *kinds: EventKind, timeout_s: float | None = None
     ) -> Generator[Event, None, None]:
-        """Listen to the queue; all kinds of events if none is named.
+        """Listen to the queue from now on; all kinds of events if none is named.
 
         Live only: what happens while nobody listens is missed. Ends when nothing comes for
         `timeout_s`.
         """
         wanted = {self._keys.channel(kind): kind for kind in kinds or EVENT_KINDS}
+
+        def read(channel: str, message: bytes) -> Event:
+            return decode_event(wanted[channel], self.name, message)
+
         subscription = Subscription(self._store, self._keys.meta, list(wanted))
-        try:
-            subscription.receive()
-            while True:
-                message = subscription.receive(15.0 if timeout_s is None else timeout_s)
-                if message is None:
-                    if timeout_s is not None:
-                        return
-                elif message[0]:
-                    yield decode_event(wanted[message[0]], self.name, message[1])
-        finally:
-            subscription.close()
+        return listen(subscription, read, timeout_s)
 
     def _enqueue_command(self, operation: Operation, task: bytes) -> Command[int]:
         return tasks.enqueue_tasks(self._keys, operation, (task,))

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.client._sync.transport import Listener, pause
 from penstock.client.retry import Patience
@@ -12,9 +12,11 @@ from penstock.client.wire import ConnectionLost, ReplyError, is_passing, pack, s
 from penstock.store.script import CLUSTER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from penstock.client._sync.store import Store
+
+E = TypeVar("E")
 
 _SILENCE_S = 15.0
 
@@ -106,3 +108,40 @@ class Subscription:
                 self.close()
                 self._store.router.forget()
                 pause(patience.next_wait_s() or 0)
+
+
+def listen(
+    subscription: Subscription,
+    read: Callable[[str, bytes], E | None],
+    timeout_s: float | None,
+) -> Generator[E, None, None]:
+    """What `read` makes of each message from now on (of a channel), without the Nones; ends when
+    nothing comes for `timeout_s`.
+
+    The subscription has been made when this returns, and goes when the generator does.
+    """
+    heard = _heard(subscription, read, timeout_s)
+    next(heard)
+    return heard
+
+
+def _heard(
+    subscription: Subscription,
+    read: Callable[[str, bytes], E | None],
+    timeout_s: float | None,
+) -> Generator[Any, None, None]:
+    """As above, but first of all it says that the subscription has been made."""
+    try:
+        subscription.receive()
+        yield None
+        while True:
+            message = subscription.receive(_SILENCE_S if timeout_s is None else timeout_s)
+            if message is None:
+                if timeout_s is not None:
+                    return
+            elif message[0]:
+                event = read(*message)
+                if event is not None:
+                    yield event
+    finally:
+        subscription.close()
