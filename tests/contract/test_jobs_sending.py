@@ -19,6 +19,7 @@ from penstock.errors import (
     JobConflict,
     PayloadTooLarge,
     QueueFull,
+    StoreError,
     Unserialisable,
     WrongKind,
 )
@@ -375,3 +376,18 @@ def test_a_decorator_says_what_it_decorates(nonsense: Any) -> None:
 def test_a_function_has_no_id() -> None:
     with pytest.raises(InvalidArgument, match="an id is for one job"):
         penstock.job(id=penstock.new_job_id())
+
+
+@pytest.mark.parametrize("items", [1, 2], ids=["one", "many"])
+def test_a_script_that_goes_wrong_half_way_is_not_begun_again(
+    ps: penstock.Penstock, mail: penstock.Jobs, items: int
+) -> None:
+    """It would find its own ids taken, and go on with others for ever."""
+    mail.add("email")
+    meta = ps.keys.queue("mail").meta
+    ps.store.call(meta, "HSET", meta, "sent", "many")
+
+    with pytest.raises(StoreError, match="not an integer"):
+        mail.add("email") if items == 1 else mail.add_many("email", range(items))
+
+    assert mail.counts()["ready"] <= 1 + items

@@ -138,6 +138,7 @@ class AsyncStore:
             reply = None
         command = build(Operation(lane.name, lane.number))
         if type(reply) is not list:
+            self._check(reply)
             reply = await self._repeat(command, packed, self._repeat_for_s)
         self._lanes.give_back(lane)
         return command.decode(reply)
@@ -169,6 +170,7 @@ class AsyncStore:
             )
             if type(reply) is list:
                 return reply
+            self._check(reply)
         except ConnectionLost as error:
             if meanwhile is not None:
                 # What was done meanwhile may have taken longer than the store remembers numbers.
@@ -199,9 +201,7 @@ class AsyncStore:
                 reply = await self.router.exchange(key, tries[turn % len(tries)])
                 if not isinstance(reply, ReplyError):
                     return reply
-                is_unknown = str(reply).startswith("NOSCRIPT")
-                if not is_unknown and not is_passing(reply):
-                    raise store_error(reply, self.address)
+                self._check(reply)
                 reason = reply
                 # Only after an answer: the form that teaches a script must not be the one that
                 # always meets a connection which was cut while it was not in use.
@@ -218,6 +218,15 @@ class AsyncStore:
             await pause(wait_s)
             if self._is_given_up:
                 raise unavailable(self.address, patience.waited_s(), reason) from reason
+
+    def _check(self, reply: Any) -> None:
+        """Raise an error that would be the same another time. A script that went wrong half way
+        must not be begun again: it would take what it has left behind for somebody else's.
+        """
+        if isinstance(reply, ReplyError):
+            is_unknown = str(reply).startswith("NOSCRIPT")
+            if not is_unknown and not is_passing(reply):
+                raise store_error(reply, self.address)
 
     async def _check_nodes(self) -> None:
         """Tasks can be lost on any node. One that is down is left to the day it is needed."""
