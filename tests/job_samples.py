@@ -104,7 +104,7 @@ def sample_job_commands(
         job_checks.scan_jobs(queue, "0", "jobs", 100),
         job_checks.mend_job(queue, JOB_IDS["once"], 100),
         job_checks.mend_page(queue, "rA:", 0, _ids("once", "done")),
-        job_checks.mend_count(queue, "meta", "rA:", 9, 10),
+        job_checks.mend_count(queue, "meta", "rA:", b"9", 10),
         job_checks.mend_line(queue, "line", "0:acme"),
         job_checks.mend_trace(queue, "types", b"w4"),
     ]

@@ -110,6 +110,26 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
         lambda r, at: r.hset(at.meta, "newest", 1),
         ("I2", "newest_is_behind"),
     ),
+    "the newest id is no number": (
+        lambda r, at: r.hset(at.meta, "newest", "abc"),
+        ("I3", "figure_is_no_number"),
+    ),
+    "the bytes that wait are no number": (
+        lambda r, at: r.hset(at.meta, "waiting_bytes", b"\xff"),
+        ("I3", "figure_is_no_number"),
+    ),
+    "a count is no number": (
+        lambda r, at: r.hset(at.meta, "rA:", "abc"),
+        ("I12", "count_is_wrong"),
+    ),
+    "what runs of a key is no number": (
+        lambda r, at: r.hset(at.busy, "host", ""),
+        ("I12", "count_is_wrong"),
+    ),
+    "a counter is no number": (
+        lambda r, at: r.hset(at.meta, "sent", "many"),
+        ("I3", "figure_is_no_number"),
+    ),
     "a line in no ring": (
         lambda r, at: r.zrem(at.ring("0"), "acme"),
         ("I2", "line_is_not_named"),
@@ -273,6 +293,7 @@ NOT_REPAIRABLE = {
     "a start is not counted",
     "an end is not counted",
     "a counter went below zero",
+    "a counter is no number",
     "a job is in its line twice",
     "a job is in the line of others",
     "a running job is held by nobody",

@@ -180,6 +180,10 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
         lambda r, q, n: r.hset(q.meta, "cancelled", -1),
         ("I3", "counter_is_negative"),
     ),
+    "a counter is no number": (
+        lambda r, q, n: r.hset(q.meta, "finished", "many"),
+        ("I3", "figure_is_no_number"),
+    ),
     "process ids went back": (
         lambda r, q, n: r.hset(q.meta, "process", 1),
         ("I4", "process_from_the_future"),
@@ -272,6 +276,7 @@ NOT_REPAIRABLE = {
     "a process has two holders",
     "a holder has not started work",
     "a counter went below zero",
+    "a counter is no number",
     "process ids went back",
     "a holder that does not list the queue",
     "an unknown key",

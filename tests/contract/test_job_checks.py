@@ -130,9 +130,9 @@ def test_what_is_wrong_is_told_without_a_write_and_mended_on_demand(
     assert ps.store.run(mend(keys, False)) is False
 
 
-@pytest.mark.parametrize(("seen", "is_set"), [(10, True), (9, False)])
+@pytest.mark.parametrize(("seen", "is_set"), [(b"10", True), (b"9", False)])
 def test_a_count_is_set_unless_it_has_changed(
-    ps: penstock.Penstock, keys: QueueKeys, stored: Stored, seen: int, is_set: bool
+    ps: penstock.Penstock, keys: QueueKeys, stored: Stored, seen: bytes, is_set: bool
 ) -> None:
     ps.store.call(keys.meta, "HSET", keys.meta, "rT:email", 10)
 
@@ -148,6 +148,6 @@ def test_a_count_of_nothing_is_removed(
     busy = keys.of_jobs("busy")
     ps.store.call(busy, "HSET", busy, "host", 1)
 
-    assert ps.store.run(job_checks.mend_count(keys, "busy", "host", 1, 0)) is True
+    assert ps.store.run(job_checks.mend_count(keys, "busy", "host", b"1", 0)) is True
 
     assert busy not in stored

@@ -133,6 +133,22 @@ def counters_are_not_negative(snapshot: Snapshot) -> Iterator[Violation]:
                 )
 
 
+def figures_are_numbers(snapshot: Snapshot) -> Iterator[Violation]:
+    """I3: what scripts count with is a number. Anything else was written by somebody else, and the
+    next script that comes across it fails.
+    """
+    for queue in snapshot.queues.values():
+        for name in queue.no_numbers:
+            yield Violation(
+                "I3",
+                queue.name,
+                f"{name!r} is not a number",
+                is_repairable=queue.holds_jobs and name in FORGETTABLE,
+                kind="figure_is_no_number",
+                subject=name,
+            )
+
+
 def processes_were_given_out(snapshot: Snapshot) -> Iterator[Violation]:
     """I4: every process held has an id that this queue has given out. Proves that the next id is
     higher than every token in use, so that a token never comes back.
@@ -429,10 +445,16 @@ def keys_are_as_they_should_be(snapshot: Snapshot) -> Iterator[Violation]:
             )
 
 
+FORGETTABLE = ("newest", "waiting_bytes", "kept_bytes")
+"""Figures that a queue of jobs can do without: where the newest id is not known, every id that is
+sent is looked for, and bytes can be counted again.
+"""
+
 AT_EVERY_INSTANT: tuple[Callable[[Snapshot], Iterable[Violation]], ...] = (
     tasks_are_conserved,
     processes_have_one_holder,
     counters_are_not_negative,
+    figures_are_numbers,
     processes_were_given_out,
     failures_belong_to_tasks,
     unique_keys_belong_to_tasks,

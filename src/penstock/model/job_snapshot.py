@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.model.jobs import STATE_CODES, JobState
+from penstock.model.snapshot import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -135,7 +136,7 @@ class Survey:
 
     def count(self, name: str) -> int:
         """A counter of the queue."""
-        return int(self.meta.get(name, 0))
+        return whole_number(self.meta.get(name, "0")) or 0
 
 
 @dataclass(frozen=True, slots=True)

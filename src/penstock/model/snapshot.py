@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +15,24 @@ if TYPE_CHECKING:
 
 DIGEST_BYTES = 40
 """how long the digest in front of an index entry is"""
+
+
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
+_TEXTS = {"incarnation", "kind"}
+"""what is stored of a queue and is no number"""
+
+
+def whole_number(stored: str | bytes) -> int | None:
+    """A figure as scripts write it; None for anything else."""
+    text = stored.decode(errors="replace") if isinstance(stored, bytes) else stored
+    return int(text) if _WHOLE_NUMBER.fullmatch(text) else None
+
+
+def no_numbers(meta: Mapping[str, str | bytes]) -> tuple[str, ...]:
+    """The names of what should be a number among the settings and counters of a queue, and is
+    none.
+    """
+    return tuple(n for n, v in meta.items() if n not in _TEXTS and whole_number(v) is None)
 
 
 class Element(NamedTuple):
@@ -45,6 +64,8 @@ class QueueSnapshot:
     """the last process id given out"""
     holds_jobs: bool = False
     """whether it holds jobs, of which `Snapshot.jobs` tells the rest"""
+    no_numbers: tuple[str, ...] = ()
+    """settings and counters that cannot be read, and count as if they were not there"""
     is_paused: bool = False
     max_length: int | None = None
     max_failures: int = 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from penstock.codec.ids import id_text
 from penstock.model.job_snapshot import JobSnapshot, StoredJob
+from penstock.model.snapshot import whole_number
 from penstock.store.commands import checks, job_checks
 from penstock.store.keys import JOB_KEY_TYPES, QUEUE_KEY_TYPES
 
@@ -74,7 +75,7 @@ class _Reader:
             pages=self._pages(),
             unique={key: _id(id) for key, id in self._all("unique_jobs")},
             windows={key: int(at) for key, at in self._all("windows")},
-            busy={key: int(count) for key, count in self._texts("busy")},
+            busy={key: whole_number(count) or 0 for key, count in self._texts("busy")},
             types=frozenset(worker for worker, _ in self._texts("types")),
             suspects={worker.decode(): _id(id) for worker, id in self._all("suspects")},
             alarms=frozenset(worker for worker, _ in self._scores("alarms")),

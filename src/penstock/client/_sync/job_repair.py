@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.codec.ids import id_number
+from penstock.model.snapshot import whole_number
 from penstock.store.commands import job_checks
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ def mend_jobs(client: Penstock, violations: Iterable[Violation]) -> None:
                 _mend_count(client, keys, violation)
             elif violation.kind == "newest_is_behind":
                 _forget_newest(client, keys, violation)
+            elif violation.kind == "figure_is_no_number":
+                _forget_figure(client, keys, violation.subject)
             elif command := _command(keys, violation, is_real=True):
                 client.store.run(command)
 
@@ -90,16 +93,23 @@ def _mend_count(client: Penstock, keys: QueueKeys, violation: Violation) -> None
     table, field = violation.subject.split("\0")
     key = keys.meta if table == "meta" else keys.of_jobs(table)
     for _ in range(10):
-        seen = int(client.store.call(key, "HGET", key, field) or 0)
-        right = seen - violation.excess
+        found = client.store.call(key, "HGET", key, field)
+        seen = b"0" if found is None else found
+        right = (whole_number(seen) or 0) - violation.excess
         if client.store.run(job_checks.mend_count(keys, table, field, seen, right)):  # type: ignore[arg-type]
             return
 
 
 def _forget_newest(client: Penstock, keys: QueueKeys, violation: Violation) -> None:
     """Where it is not known, every id that is sent is looked for."""
-    seen = id_number(violation.subject)
+    seen = b"%d" % id_number(violation.subject)
     client.store.run(job_checks.mend_count(keys, "meta", "newest", seen, 0))
+
+
+def _forget_figure(client: Penstock, keys: QueueKeys, name: str) -> None:
+    seen = client.store.call(keys.meta, "HGET", keys.meta, name)
+    if seen is not None and whole_number(seen) is None:
+        client.store.run(job_checks.mend_count(keys, "meta", name, seen, 0))
 
 
 def _id(moment: str) -> int:

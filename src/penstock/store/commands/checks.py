@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.codec.elements import open_element, open_unique
 from penstock.model.queues import DEFAULT_MAX_FAILURES, Counters
-from penstock.model.snapshot import Element, QueueSnapshot, Registration
+from penstock.model.snapshot import Element, QueueSnapshot, Registration, no_numbers, whole_number
 from penstock.store.command import Command, unexpected
 from penstock.store.script import load
 
@@ -106,16 +106,19 @@ def forget_failures(keys: QueueKeys, digest: str, count: int) -> Command[bool]:
 def queue_snapshot(queue: str, workers: Sequence[str], reply: list[Any]) -> QueueSnapshot:
     """A reply of `read_queue`, opened."""
     word, meta, ready, dead, members, idle, failures, unique, unique_tasks, *running = reply
-    settings = {field.decode(): value for field, value in pairs(meta)}
+    settings = {field.decode(errors="backslashreplace"): value for field, value in pairs(meta)}
+    found = {name: whole_number(value) for name, value in settings.items()}
+    numbers = {name: number for name, number in found.items() if number is not None}
     head = QueueSnapshot(
         name=queue,
         incarnation=settings.get("incarnation", b"").decode(),
-        process=int(settings.get("process", 0)),
+        process=numbers.get("process", 0),
+        no_numbers=no_numbers(settings),
         holds_jobs=settings.get("kind") == b"jobs",
         is_paused="paused" in settings,
-        max_length=int(settings["max_length"]) if "max_length" in settings else None,
-        max_failures=int(settings.get("max_failures", DEFAULT_MAX_FAILURES)),
-        counters=Counters(**{n: int(settings.get(n, 0)) for n in Counters.__dataclass_fields__}),
+        max_length=numbers.get("max_length"),
+        max_failures=numbers.get("max_failures", DEFAULT_MAX_FAILURES),
+        counters=Counters(**{n: numbers.get(n, 0) for n in Counters.__dataclass_fields__}),
         members=frozenset(worker.decode() for worker in members),
         idle=frozenset(worker.decode().removeprefix("+") for worker in idle),
     )

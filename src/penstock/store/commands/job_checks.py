@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from penstock.codec.ids import id_text
 from penstock.model.job_snapshot import Entry, StoredHead, StoredJob, Survey
 from penstock.model.jobs import JOB_STATES, STATES_BY_CODE
+from penstock.model.snapshot import whole_number
 from penstock.store.command import Command, unexpected
 from penstock.store.commands.jobs import check_jobs
 from penstock.store.script import Script, load
@@ -100,7 +101,7 @@ def mend_trace(
 
 
 def mend_count(
-    keys: QueueKeys, table: Literal["busy", "meta"], field: str, seen: int, right: int
+    keys: QueueKeys, table: Literal["busy", "meta"], field: str, seen: bytes, right: int
 ) -> Command[bool]:
     """Set a count right unless it has changed since it was seen."""
     return _mend(MEND_COUNT, keys, table, field.encode(), seen, right)
@@ -108,7 +109,7 @@ def mend_count(
 
 def counts_in(meta: Iterable[tuple[str, bytes]]) -> dict[str, int]:
     """Of all that is in `meta`, how many jobs are on each listing."""
-    return {name: int(value) for name, value in meta if name[2:3] == ":"}
+    return {name: whole_number(value) or 0 for name, value in meta if name[2:3] == ":"}
 
 
 def reporters_in(meta: Iterable[tuple[str, bytes]]) -> frozenset[str]:
@@ -142,6 +143,7 @@ def _survey(reply: list[Any]) -> Survey:
     _, now, meta, members, idle, sizes, counts, *held = reply
     texts = [value.decode(errors="backslashreplace") for value in meta]
     known = dict(zip(texts[::2], texts[1::2], strict=True))
+    newest = whole_number(known.get("newest", ""))
     return Survey(
         now_ms=int(now),
         meta=known,
@@ -149,8 +151,10 @@ def _survey(reply: list[Any]) -> Survey:
         idle=frozenset(worker.decode().removeprefix("+") for worker in idle),
         sizes=dict(zip(_SIZES, sizes, strict=True)),
         held={worker.decode(): n for worker, n in zip(held[::2], held[1::2], strict=True) if n},
-        states=dict(zip(JOB_STATES, map(int, counts), strict=True)),
-        newest=id_text(int(known["newest"])) if "newest" in known else "",
+        states={
+            state: whole_number(count) or 0 for state, count in zip(JOB_STATES, counts, strict=True)
+        },
+        newest=id_text(newest) if newest else "",
     )
 
 

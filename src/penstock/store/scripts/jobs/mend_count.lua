@@ -6,7 +6,7 @@
 -- KEYS[1] meta   hash    settings and counters; its tag names all other keys of the queue
 -- ARGV[1] table  string  'meta' or 'busy'
 -- ARGV[2] field  bytes   what is counted
--- ARGV[3] seen   int     the count that is wrong
+-- ARGV[3] seen   bytes   the count that is wrong, which may not even be a number
 -- ARGV[4] right  int     the recount
 --
 -- Returns {'ok', mended}      1 if it was set, 0 if it has changed
@@ -18,6 +18,6 @@ local table_, field, seen, right = unpack(ARGV)
 jobs.guard(keys, {hash = {'meta', 'busy'}})
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
-if tonumber(redis.call('HGET', keys[table_], field) or '0') ~= tonumber(seen) then return {'ok', 0} end
+if (redis.call('HGET', keys[table_], field) or '0') ~= seen then return {'ok', 0} end
 if right == '0' then redis.call('HDEL', keys[table_], field) else redis.call('HSET', keys[table_], field, right) end
 return {'ok', 1}
