@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -222,6 +223,16 @@ def test_listening_ends_when_nothing_comes_for_the_given_time(mail: penstock.Job
     mail.add("email")
 
     assert list(mail.events(timeout_s=0.05)) == []
+
+
+def test_listening_ends_also_while_something_else_happens(mail: penstock.Jobs) -> None:
+    events = mail.events("dead", timeout_s=1)
+
+    with ThreadPoolExecutor(1) as listener:
+        heard = listener.submit(list, events)
+        wait_for(lambda: mail.add("email").is_new and heard.done())
+
+    assert heard.result() == []
 
 
 def test_every_kind_is_one_of_those_above() -> None:

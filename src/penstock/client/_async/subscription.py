@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.client._async.transport import AsyncListener, pause
@@ -114,7 +115,7 @@ async def listen(
     timeout_s: float | None,
 ) -> AsyncGenerator[E, None]:
     """What `read` makes of each message from now on (of a channel), without the Nones; ends when
-    nothing comes for `timeout_s`.
+    nothing else comes for `timeout_s`.
 
     The subscription has been made when this returns, and goes when the generator does.
     """
@@ -132,14 +133,15 @@ async def _heard(
     try:
         await subscription.receive()
         yield None
+        since = time.monotonic()
         while True:
-            message = await subscription.receive(_SILENCE_S if timeout_s is None else timeout_s)
-            if message is None:
-                if timeout_s is not None:
-                    return
-            elif message[0]:
-                event = read(*message)
-                if event is not None:
-                    yield event
+            left_s = _SILENCE_S if timeout_s is None else since + timeout_s - time.monotonic()
+            message = await subscription.receive(max(left_s, 0.0))
+            event = read(*message) if message is not None and message[0] else None
+            if event is not None:
+                yield event
+                since = time.monotonic()
+            elif timeout_s is not None and (message is None or left_s <= 0):
+                return
     finally:
         await subscription.close()

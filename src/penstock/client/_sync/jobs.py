@@ -388,7 +388,7 @@ class Jobs:
         """Listen to what happens to jobs from now on; all kinds of events if none is named.
 
         Live only: what happens while nobody listens is missed; `history` has every attempt. Ends
-        when nothing comes for `timeout_s`.
+        when nothing that was named comes for `timeout_s`.
         """
         for kind in kinds:
             check_event_kind(kind)
