@@ -358,6 +358,8 @@ def test_a_job_is_found_by_its_id_wherever_it_is(ps: penstock.Penstock) -> None:
         (lambda mail: mail.page("ready", colour="x"), "jobs cannot be chosen by 'colour'"),
         (lambda mail: mail.counts(colour="x"), "only by state, type, tenant, tag"),
         (lambda mail: mail.search("x", limit=-1), "a page has 1 to 1000 jobs; limit is -1"),
+        (lambda mail: mail.page("ready", after=5), "5 is no cursor; give the one that came"),
+        (lambda mail: mail.search(5), "the words to search for are text, not 5; pass a str"),
         (lambda mail: mail.get("nonsense"), "'nonsense' is not the id of a job; it has 13"),
         (lambda mail: mail.get("zzzzzzzzzzzzz"), "it is too large to be one"),
         (lambda mail: next(mail.events("party")), "there is no event 'party' of jobs; there are"),
@@ -373,7 +375,7 @@ def test_questions_that_make_no_sense_are_refused(
 
 
 @pytest.mark.parametrize("any_store", ["debian"], indirect=True)
-@pytest.mark.parametrize("name", ["x" * 256, "a\nb", "\ud800"])
+@pytest.mark.parametrize("name", ["x" * 256, "a\nb", "\ud800", 5, None])
 def test_names_that_cannot_be_are_refused(mail: penstock.Jobs, name: str) -> None:
     for which in ({"type": name}, {"tenant": name}, {"tag": name}):
         with pytest.raises(InvalidName):

@@ -38,8 +38,8 @@ def make_filter(state: str, which: FilterSettings) -> JobFilter:
         if name not in FilterSettings.__annotations__:
             known = ", ".join(FilterSettings.__annotations__)
             raise InvalidArgument(f"jobs cannot be chosen by {name!r}, only by state, {known}")
-        if value:
-            check_name(name, str(value))
+        if value != "":
+            check_name(name, value)  # type: ignore[arg-type]
     return JobFilter(check_state(state), **which)
 
 

@@ -215,6 +215,8 @@ class AsyncJobs:
         Only jobs that were sent with `search=...` are indexed, each by its first 64 words. Looks at
         the newest 10,000 jobs with the rarest of the words, and at no more.
         """
+        if not isinstance(text, str):
+            raise InvalidArgument(f"the words to search for are text, not {text!r}; pass a str")
         words = list(dict.fromkeys(split_words(text)))
         check_page(limit)
         if not 1 <= len(words) <= MAX_WORDS:  # no job has more
@@ -594,7 +596,7 @@ def _open_cursor(after: str) -> tuple[int, int] | None:
     try:
         page, number = after.split(".")
         return int(page), int(number)
-    except ValueError:
+    except (AttributeError, ValueError):
         raise InvalidArgument(
             f"{after!r} is no cursor; give the one that came with the page before"
         ) from None
