@@ -46,10 +46,10 @@ local function hand_over(memory, operation, meta)
   local _, type, tenant = open_plain(head)
   if not type then return nil end
   local sender, all, of_type, of_tenant = 'sent ' .. string.sub(id, -jobs.SENDER_DIGITS), name_plain_counts(jobs.RUNNING, type, tenant)
-  local layout, enqueued, paused, max_length, max_bytes, turn, newest, last, note, sent, started, run, run_of_type, run_of_tenant =
-    unpack(call('HMGET', meta, 'layout', 'enqueued', 'paused', 'max_length', 'max_bytes', 'turn', 'newest', 'process', sender, 'sent',
+  local layout, paused, max_length, max_bytes, turn, newest, last, note, sent, started, run, run_of_type, run_of_tenant =
+    unpack(call('HMGET', meta, 'layout', 'paused', 'max_length', 'max_bytes', 'turn', 'newest', 'process', sender, 'sent',
     'started', all, of_type, of_tenant))
-  if not layout or not last or enqueued or paused or tonumber(layout) > jobs.LAYOUT then return nil end
+  if not layout or not last or paused or tonumber(layout) > jobs.LAYOUT then return nil end
   if (max_length or max_bytes) and not has_room(meta, max_length, max_bytes, #data) then return nil end
   -- A request that comes again has an id that is not greater than all before: if it is, nothing needs be looked for.
   if not newest or #id < #newest or (#id == #newest and id <= newest) then
