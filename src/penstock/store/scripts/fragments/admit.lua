@@ -11,7 +11,7 @@ function jobs.guard_admission(keys)
   local is_any = call('EXISTS', base .. 'unique_jobs', base .. 'progress', base .. 'due', base .. 'windows') > 0
   keys.is_used = is_any and jobs.guard(keys, {hash = {'unique_jobs', 'progress'}, zset = {'due', 'windows'}}) or {}
   local settings = jobs.read_settings(keys)
-  if is_empty and not settings.newest then settings.newest = '0' end
+  if is_empty and not settings.newest then settings.newest = newest_before(base) end
   return settings
 end
 

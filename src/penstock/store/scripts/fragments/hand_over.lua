@@ -53,7 +53,7 @@ local function hand_over(memory, operation, meta)
   if (max_length or max_bytes) and not has_room(meta, max_length, max_bytes, #data) then return nil end
   -- A request that comes again has an id that is not greater than all before: if it is, nothing needs be looked for.
   if not newest or #id < #newest or (#id == #newest and id <= newest) then
-    newest = newest or call('HLEN', records) == 0 and '0'
+    newest = newest or call('HLEN', records) == 0 and newest_before(base)
     if not newest or open_note(note, lane, operation, true) or recall(memory, operation) then return nil end
     if #id > #newest or (#id == #newest and id > newest) then
       newest = id

@@ -42,9 +42,29 @@ local function open_note(note, lane, operation, reply)
   return number == tonumber(operation) and reply or {'superseded'}
 end
 
-local function make_room_for_note(note, lane, base, reply)
-  if not note or string.sub(note, 1, #lane) == lane then return end
-  local other, number = string.match(note, '^(.*) (%d+)$')
-  local memory = base .. 'memory:' .. other
+local function keep_note(note, base, reply)
+  local lane, number = string.match(note, '^(.*) (%d+)$')
+  local memory = base .. 'memory:' .. lane
   if not recall(memory, number) then remember(memory, number, reply) end
+end
+
+local function make_room_for_note(note, lane, base, reply)
+  if note and string.sub(note, 1, #lane) ~= lane then keep_note(note, base, reply) end
+end
+
+-- When the queue goes, and `meta` with it. That an id is greater than all before must still mean that it is new.
+local function keep_all_notes(meta, base)
+  local found = redis.call('HGETALL', meta)
+  for index = 1, #found, 2 do
+    local name, value = found[index], found[index + 1]
+    local kind = string.match(name, '^(%a+) ')
+    if kind == 'sent' then keep_note(value, base, {'ok'}) end
+    if kind == 'reported' then keep_note(value, base, {'empty', {}}) end
+    if name == 'newest' then redis.call('SET', base .. 'memory:newest', value, 'PX', MEMORY_MS) end
+  end
+end
+
+-- The greatest id that an empty queue has ever had, as far as that can matter.
+local function newest_before(base)
+  return redis.call('GET', base .. 'memory:newest') or '0'
 end

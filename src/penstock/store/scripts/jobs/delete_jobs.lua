@@ -12,7 +12,7 @@
 -- Returns {'ok', removed, left, running, incarnation}   the incarnation to take off the list of queues, or empty
 --         {'no_queue'}                                  there is no such queue
 --         {'newer', layout}                             the queue was written by a newer version
--- include clock channels memory chunks job_keys records changes endings job_queue
+-- include clock channels memory chunks job_keys records changes endings job_queue plain
 local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation, limit, last = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 
@@ -98,6 +98,7 @@ if last == '1' and left == 0 and running == 0 then
   end
   left = redis.call('ZCARD', keys.levels) + redis.call('SCARD', keys.strays) + redis.call('ZCARD', keys.unparks)
   if left == 0 then
+    keep_all_notes(keys.meta, keys.base)
     for _, kind in ipairs({'meta', 'unique_jobs', 'windows', 'limits', 'buckets', 'busy', 'shares', 'paused_types',
         'suspects', 'progress', 'alarms', 'schedules', 'slots', 'history'}) do
       redis.call('UNLINK', keys[kind])

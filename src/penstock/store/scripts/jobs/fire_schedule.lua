@@ -17,7 +17,7 @@
 --         {'taken', id}     a job with this id is there already; make another id, then send again
 --         {'full', waiting, max, bytes, max_bytes}   there is no room for these jobs
 --         {'newer', layout}    the queue was written by a newer version
--- include clock channels memory queue chunks job_keys records changes lines endings wake job_queue admit
+-- include clock channels memory queue chunks job_keys records changes lines endings wake job_queue admit plain
 local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation, name, definition, slot, next_slot = unpack(ARGV, 1, 5)
 local FIRST_GROUP = 6
