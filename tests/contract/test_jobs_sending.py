@@ -379,15 +379,30 @@ def test_a_function_has_no_id() -> None:
 
 
 @pytest.mark.parametrize("items", [1, 2], ids=["one", "many"])
-def test_a_script_that_goes_wrong_half_way_is_not_begun_again(
+def test_a_script_that_goes_wrong_is_not_begun_again(
     ps: penstock.Penstock, mail: penstock.Jobs, items: int
 ) -> None:
-    """It would find its own ids taken, and go on with others for ever."""
+    """If it had gone half way it would find its own ids taken, and go on with others for ever."""
     mail.add("email")
     meta = ps.keys.queue("mail").meta
-    ps.store.call(meta, "HSET", meta, "sent", "many")
+    ps.store.call(meta, "HSET", meta, "turn", "many")
 
-    with pytest.raises(StoreError, match="not an integer"):
+    with pytest.raises(StoreError, match="arithmetic"):
         mail.add("email") if items == 1 else mail.add_many("email", range(items))
 
-    assert mail.counts()["ready"] <= 1 + items
+    assert mail.counts()["ready"] == 1
+
+
+@pytest.mark.parametrize("figure", ["sent", "rA:", "waiting_bytes"])
+def test_a_figure_that_is_no_number_is_left_for_fsck(
+    ps: penstock.Penstock, mail: penstock.Jobs, stored: Stored, figure: str
+) -> None:
+    meta = ps.keys.queue("mail").meta
+    mail.add("email", 1)
+    ps.store.call(meta, "HSET", meta, figure, "many")
+
+    mail.add("email", 2)
+    mail.add_many("email", [3, 4])
+
+    assert stored.hash(meta)[figure.encode()] == b"many"
+    assert Hand(ps).take_named(5) == [1, 2, 3, 4]

@@ -164,8 +164,8 @@ JOB_MUTATIONS = [
     ),
     Mutation(
         "a plain job that is done is counted as running",
-        "whole((found[8] or 1) - 1)",
-        "whole((found[8] or 1) - 0)",
+        "whole(found[8] - 1)",
+        "whole(found[8])",
         "",
     ),
     Mutation(

@@ -261,9 +261,11 @@ function jobs.write_counts(keys, counts)
   end
   local found = get_fields(keys.meta, names)
   for index = 1, #names do
-    local name = names[index]
-    local count = (found[index] and tonumber(found[index]) or 0) + counts[name]
-    if count == 0 and string.find(name, ':', 1, true) then
+    local name, before = names[index], tonumber(found[index] or '0')
+    local count = (before or 0) + counts[name]
+    if not before then
+      -- Somebody else wrote this, and it is no number: it is left for fsck to be found.
+    elseif count == 0 and string.find(name, ':', 1, true) then
       gone[#gone + 1] = name
     else
       local size = #fields

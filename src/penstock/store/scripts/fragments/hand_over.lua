@@ -50,6 +50,9 @@ local function hand_over(memory, operation, meta)
     unpack(call('HMGET', meta, 'layout', 'paused', 'max_length', 'max_bytes', 'turn', 'newest', 'process', sender, 'sent',
     'started', all, of_type, of_tenant))
   if not layout or not last or paused or tonumber(layout) > jobs.LAYOUT then return nil end
+  run, run_of_type, run_of_tenant = tonumber(run or 0), tonumber(run_of_type or 0), tonumber(run_of_tenant or 0)
+  sent, started, turn = tonumber(sent or 0), tonumber(started or 0), tonumber(turn or 0)
+  if not (sent and started and turn and run and run_of_type and run_of_tenant) then return nil end
   if (max_length or max_bytes) and not has_room(meta, max_length, max_bytes, #data) then return nil end
   -- A request that comes again has an id that is not greater than all before: if it is, nothing needs be looked for.
   if not newest or #id < #newest or (#id == #newest and id <= newest) then
@@ -71,7 +74,7 @@ local function hand_over(memory, operation, meta)
   local worker = string.sub(offer, 2)
   if not handles(call('HGET', base .. 'types', worker) or '', type) then return nil end
 
-  local number, process, running = (turn or 0) + 1, whole(last + 1), base .. 'running:' .. worker
+  local number, process, running = turn + 1, whole(last + 1), base .. 'running:' .. worker
   local record = struct.pack(jobs.RECORD, jobs.LAYOUT, now, number, #head, head) .. data
   -- What was not looked at comes first and can be taken back: a key of a wrong type is an error, a worker that does not
   -- listen gets nothing.
@@ -92,9 +95,9 @@ local function hand_over(memory, operation, meta)
     if not is_well then error(problem, 0) end
     return nil
   end
-  call('HSET', meta, 'turn', whole(number), 'newest', newest, 'process', process, sender, lane .. operation, 'sent', whole((sent or 0) + 1),
-    'started', whole((started or 0) + 1), all, whole((run or 0) + 1), of_type, whole((run_of_type or 0) + 1),
-    of_tenant, whole((run_of_tenant or 0) + 1))
+  call('HSET', meta, 'turn', whole(number), 'newest', newest, 'process', process, sender, lane .. operation, 'sent', whole(sent + 1),
+    'started', whole(started + 1), all, whole(run + 1), of_type, whole(run_of_type + 1),
+    of_tenant, whole(run_of_tenant + 1))
   call('SREM', idle, offer)
   make_room_for_note(note, lane, base, {'ok'})
   -- Whoever hears of the one hears of the other.

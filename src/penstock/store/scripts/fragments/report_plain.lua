@@ -26,8 +26,12 @@ local function report_plain(memory, operation, meta, running)
   local ended, ended_of_type, ended_of_tenant = name_plain_counts(jobs.DONE, type, tenant)
   local found = call('HMGET', meta, 'layout', 'paused', 'history_length', reporter, 'finished', 'done', 'kept_bytes',
     run, run_of_type, run_of_tenant, ended, ended_of_type, ended_of_tenant)
-  local layout, paused, history_length, note, finished, done, kept_bytes = unpack(found, 1, 7)
+  local layout, paused, history_length, note = unpack(found, 1, 4)
   if not layout or tonumber(layout) > jobs.LAYOUT or paused then return nil end
+  for index = 5, 13 do
+    found[index] = tonumber(found[index] or 0)
+    if not found[index] then return nil end
+  end
   -- A list whose page is new gets an entry in its directory, which is left to the usual way too.
   local page = base .. 'page:' .. whole((number - number % jobs.PAGE) / jobs.PAGE) .. ':'
   local pages = {page .. ended, page .. ended_of_type, tenant ~= '' and page .. ended_of_tenant or nil}
@@ -69,11 +73,11 @@ local function report_plain(memory, operation, meta, running)
   call('HSET', facts, id, struct.pack(jobs.FACTS, jobs.LAYOUT, jobs.DONE, 0, turn, created, number, failures, 0, since, now, started,
     now, token, bytes, #holder, holder, 0, '', #head, head) .. payload)
   -- That no job of a type runs is counted too; of tenants there may be too many for that.
-  call('HSET', meta, reporter, lane .. operation, 'finished', whole((finished or 0) + 1), 'done', whole((done or 0) + 1),
-    'kept_bytes', whole((kept_bytes or 0) + bytes + #payload), run, whole((found[8] or 1) - 1), run_of_type, whole((found[9] or 1) - 1),
-    run_of_tenant, whole((found[10] or 1) - 1), ended, whole((found[11] or 0) + 1), ended_of_type, whole((found[12] or 0) + 1),
-    ended_of_tenant, whole((found[13] or 0) + 1))
-  if tenant ~= '' and found[10] == '1' then call('HDEL', meta, run_of_tenant) end
+  call('HSET', meta, reporter, lane .. operation, 'finished', whole(found[5] + 1), 'done', whole(found[6] + 1),
+    'kept_bytes', whole(found[7] + bytes + #payload), run, whole(found[8] - 1), run_of_type, whole(found[9] - 1),
+    run_of_tenant, whole(found[10] - 1), ended, whole(found[11] + 1), ended_of_type, whole(found[12] + 1),
+    ended_of_tenant, whole(found[13] + 1))
+  if tenant ~= '' and found[10] == 1 then call('HDEL', meta, run_of_tenant) end
   make_room_for_note(note, lane, base, {'empty', {}})
   tell_plain(base .. 'events', 'done', id, now, attempt - 1, type, holder)
   publish(base .. 'job:' .. string.sub(id, -jobs.SENDER_DIGITS), struct.pack(jobs.NOTICE, #id, id, jobs.DONE, 'y', 0, '') .. payload)
