@@ -186,8 +186,20 @@ function jobs.ending_channel(keys, id) return keys['job:'] .. string.sub(id, -jo
 function jobs.ask_listeners(keys, id)
   local channel = jobs.ending_channel(keys, id)
   local to_events, to_endings = have_subscribers(keys.events, channel)
-  keys.listeners = {to_events = to_events, [channel] = to_endings}
+  keys.listeners = {to_events = to_events, [string.sub(id, -jobs.SENDER_DIGITS)] = to_endings and channel}
   return keys.listeners
+end
+
+-- The channel on which somebody waits for the end of this job; false if nobody does.
+function jobs.awaiting_channel(keys, id)
+  local listeners, sender = keys.listeners or jobs.ask_listeners(keys, id), string.sub(id, -jobs.SENDER_DIGITS)
+  local channel = listeners[sender]
+  if channel == nil then
+    channel = jobs.ending_channel(keys, id)
+    channel = has_subscribers(channel) and channel
+    listeners[sender] = channel
+  end
+  return channel
 end
 
 function jobs.tell(keys, changes, kind, id, facts, detail)
@@ -202,9 +214,8 @@ end
 jobs.NOTICE = '>Bc0c1c1Bc0' -- id, state, whether the outcome follows, reason
 
 function jobs.notify(keys, changes, id, state, reason, outcome)
-  local listeners, channel = keys.listeners or jobs.ask_listeners(keys, id), jobs.ending_channel(keys, id)
-  if listeners[channel] == nil then listeners[channel] = has_subscribers(channel) end
-  if not listeners[channel] then return end
+  local channel = jobs.awaiting_channel(keys, id)
+  if not channel then return end
   local notices, text = changes.notices, struct.pack(jobs.NOTICE, #id, id, state, outcome and 'y' or 'n', #reason, reason)
   notices[#notices + 1] = {channel, text .. (outcome or '')}
 end

@@ -78,6 +78,11 @@ function jobs.record_attempt(keys, id, facts, attempt, outcome, now, ran_us, cpu
     #worker, worker, #outcome, outcome, #ran_us, ran_us, #cpu_us, cpu_us))
 end
 
+function jobs.record_entries(keys, entries)
+  local call, history, length = redis.call, keys.history, keys.settings.history_length or jobs.HISTORY_LENGTH
+  for index = 1, #entries do call('XADD', history, 'MAXLEN', '~', length, '*', 'attempt', entries[index]) end
+end
+
 -- Finished jobs go when they are too old, too many or too large together; a few with every request, so that
 -- nothing ever stalls.
 jobs.KEEP_MS, jobs.KEEP_DEAD_MS, jobs.KEEP_COUNT, jobs.KEEP_BYTES = 86400000, 2592000000, 100000, 268435456

@@ -2,7 +2,6 @@
 -- words to search for. To be sent to a worker that waits and to be done is most of what a quiet queue sees of such
 -- jobs, so both have a way of their own (hand_over, report_plain): in one go, with what they need and no more, before
 -- anything else is set up. A server that had nothing to do takes longer to set up the rest than to go this way.
-jobs.NOT_PLAIN = 55358 -- at_most_once, all of unique, key, tags, words
 
 -- Flags, type and tenant of a plain head; nil for others.
 local function open_plain(head)

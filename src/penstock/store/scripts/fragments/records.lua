@@ -30,6 +30,8 @@ function jobs.open_parts(head, text, at)
 end
 
 jobs.FORGET_WHEN_DONE, jobs.AT_MOST_ONCE = 1, 2
+-- At most once, unique, with a key, tags or words: what a plain job is not (see plain.lua).
+jobs.NOT_PLAIN = 55358
 jobs.UNIQUE_QUEUED, jobs.UNIQUE_UNTIL_DONE, jobs.UNIQUE_WINDOW, jobs.UNIQUE_SCHEDULED = 4, 8, 16, 32
 -- Marks of facts.
 jobs.CANCEL_ASKED, jobs.HAS_ATTEMPTS, jobs.HAS_LOG, jobs.HAS_PROGRESS = 1, 2, 4, 8
@@ -63,6 +65,7 @@ function jobs.open_head(text)
     for _, tag in ipairs(jobs.split(head.tags)) do head.dimensions[#head.dimensions + 1] = 'G:' .. tag end
   end
   head.words = head.words ~= '' and jobs.split(head.words) or {}
+  head.is_plain = bit.band(flags, jobs.NOT_PLAIN + jobs.FORGET_WHEN_DONE) == 0
   head.line = (head.priority == 0 and '0:' or whole(head.priority) .. ':') .. head.tenant
   jobs.heads[text] = head
   return head

@@ -73,6 +73,38 @@ function jobs.settle_job(keys, changes, item, again, anew, history_length, now)
   end
 end
 
+-- That a plain job is done, as most are: what is to be written is put together at once, without a table for each job.
+-- Nothing is written yet. False if the job has to be settled one by one.
+function jobs.settle_plain(keys, changes, entries, id, text, outcome, ran_us, cpu_us, payload, now)
+  if outcome ~= 'done' or not text then return false end
+  local _, state, marks, turn, created, number, failures, crashes, since, _, started, _, process, bytes, worker, _, head_text =
+    struct.unpack(jobs.FACTS, text)
+  local head = jobs.open_head(head_text)
+  if not head.is_plain or state ~= jobs.RUNNING or marks > 0 or crashes > 0 then return false end
+  if (keys.listeners or jobs.ask_listeners(keys, id)).to_events then return false end
+  jobs.check_lists(keys, head, jobs.DONE, number, 0)
+  local waited_ms, type, tenant = started - since, head.type, head.tenant
+  entries[#entries + 1] = struct.pack(jobs.ENDED, jobs.LAYOUT, failures + 1, waited_ms > 0 and waited_ms or 0, bytes, now, #id, id,
+    #type, type, #tenant, tenant, #worker, worker, 4, 'done', #ran_us, ran_us, #cpu_us, cpu_us)
+  local facts, finished = changes.facts, changes.finished
+  local size = #facts
+  facts[size + 1], facts[size + 2] = id, struct.pack(jobs.FACTS, jobs.LAYOUT, jobs.DONE, 0, turn, created, number, failures, 0, since, now,
+    started, now, process, bytes, #worker, worker, 0, '', #head_text, head_text) .. payload
+  size = #finished
+  finished[size + 1], finished[size + 2] = keys.now, id
+  local moved = jobs.moved_with(changes, head)
+  jobs.list_job(moved, jobs.DONE, number, id, 'SADD', 1)
+  moved.counts[jobs.RUNNING] = (moved.counts[jobs.RUNNING] or 0) - 1
+  local tallies = changes.meta
+  tallies.finished, tallies.done, tallies.kept_bytes = tallies.finished + 1, tallies.done + 1, tallies.kept_bytes + bytes + #payload
+  local channel = jobs.awaiting_channel(keys, id)
+  if channel then
+    local is_said, notices = #payload <= jobs.NOTICE_BYTES, changes.notices
+    notices[#notices + 1] = {channel, struct.pack(jobs.NOTICE, #id, id, jobs.DONE, is_said and 'y' or 'n', 0, '') .. (is_said and payload or '')}
+  end
+  return true
+end
+
 -- Looks at every list and line that these jobs may be on, before anything is written.
 function jobs.check_settling(keys, held)
   for _, item in ipairs(held) do

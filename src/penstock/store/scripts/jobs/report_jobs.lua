@@ -51,31 +51,41 @@ if refusal then return {{}, unpack(refusal)} end
 
 local processes = {}
 for index = FIRST, #ARGV, EACH do processes[#processes + 1] = ARGV[index] end
-local ids = get_fields(running, processes)
-local held, held_ids, refused = {}, {}, {}
+local ids, now, changes = get_fields(running, processes), now_ms(), jobs.new_changes()
+local held_ids, places, refused = {}, {}, {}
 for index = 1, #processes do
-  local id, at = ids[index], FIRST + EACH * (index - 1)
-  if id then
-    local size = #held + 1
-    held_ids[size], held[size] = id, {processes[index], id, false, unpack(ARGV, at + 1, at + EACH - 1)}
+  if ids[index] then
+    local size = #held_ids + 1
+    held_ids[size], places[size] = ids[index], FIRST + EACH * (index - 1)
   else
     refused[#refused + 1] = processes[index]
   end
 end
-for index, facts in ipairs(jobs.read_facts(keys, held_ids)) do held[index][3] = facts end
+keys.now = whole(now)
+local held, plain, entries = {}, {}, {}
+for index, text in ipairs(get_fields(keys.facts, held_ids)) do
+  local id, at = held_ids[index], places[index]
+  if jobs.settle_plain(keys, changes, entries, id, text, ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 6], now) then
+    plain[#plain + 1] = ARGV[at]
+  else
+    held[#held + 1] = {ARGV[at], id, text and jobs.open_facts(text) or jobs.read_facts(keys, {id})[1], unpack(ARGV, at + 1, at + EACH - 1)}
+  end
+end
 jobs.check_settling(keys, held)
+local reported = #plain + #held
 
-local now, changes = now_ms(), jobs.new_changes()
 allow_when_full(memory)
-claim.is_begun = #held > 0
+claim.is_begun = reported > 0
 if #refused > 0 and keys.settings.incarnation then jobs.tally(changes, 'refused', #refused) end
+call_in_chunks('HDEL', running, plain)
+jobs.record_entries(keys, entries)
 local back, unparked = jobs.settle_jobs(keys, changes, running, worker, held, now)
 local reply = {'idle', -1, {}}
-claim.held = claim.held - #held
+claim.held = claim.held - reported
 if claim.limit > 0 then reply = jobs.hand_out(keys, changes, claim, now) end
-jobs.purge_some(keys, changes, operation, #held, now)
+jobs.purge_some(keys, changes, operation, reported, now)
 -- What waits again, and the slots that have become free, are for whoever is idle.
-local has_freed = back + unparked > 0 or (keys.is_used.limits and #held > 0)
+local has_freed = back + unparked > 0 or (keys.is_used.limits and reported > 0)
 if has_freed and (redis.call('ZCARD', keys.levels) > 0 or (keys.is_used.strays and redis.call('SCARD', keys.strays) > 0)) then
   wake_workers(keys.idle, keys['wake:'], math.max(back + unparked, 1))
 end
