@@ -247,6 +247,8 @@ class Watch:
                     while not self._can_keep_away():
                         self._step(inf)
                 with suppress(Empty):
+                    # It may wait until it is called, if it is held up for so long before it waits
+                    # (see Arrivals); nobody needs it before that.
                     self._calls.get(timeout=_KEEP_AWAY_S)
             self._fail(_closed())
         except BaseException as error:

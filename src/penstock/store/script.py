@@ -45,8 +45,7 @@ class Script:
     source: str
     tells_others: bool = False
     """whether somebody is likely to wait for what it does, so that it is worth a little more of
-    the sender's time to let them go first; with plain tasks it is not, and neither with reports,
-    after which a worker has nothing to do but to wait
+    the sender's time to let them go first; with plain tasks it is not
     """
 
     @property
@@ -85,8 +84,7 @@ def load(name: str) -> Script:
     source = _read(f"{name}.lua")
     included = _INCLUDE.search(source)
     can_tell = included is not None and "channels" in included[1].split()
-    is_others_turn = name.startswith("jobs/") and name != "jobs/report_jobs"
-    return Script(name, source, can_tell and is_others_turn)
+    return Script(name, source, can_tell and name.startswith("jobs/"))
 
 
 def script_names() -> list[str]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 import os
 import select
 import socket
+import threading
 import time
 from collections import deque
 from contextlib import suppress
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.client.wire import OTHERS_FIRST, ConnectionLost, expect_ok, new_reader
@@ -261,17 +261,34 @@ class Arrivals(Generic[T]):
     the cost of many grows with their number and no faster.
     """
 
+    # Not a SimpleQueue: if its time is up before it has begun to wait, which takes a moment on a
+    # busy machine, its get(timeout=...) waits for ever (CPython 3.11).
+
     def __init__(self) -> None:
-        self._done: SimpleQueue[Future[T]] = SimpleQueue()
+        self._done: deque[Future[T]] = deque()
+        self._is_some = threading.Lock()
+        """released when one has come since they were last taken"""
+        self._is_some.acquire()
 
     def expect(self, future: Future[T]) -> None:
-        future.add_done_callback(self._done.put)
+        future.add_done_callback(self._came)
 
     def take(self, timeout_s: float | None) -> list[Future[T]]:
         """Those that are done, as soon as one is; none if time is up."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while not self._done:
+            left_s = -1.0
+            if deadline is not None:
+                left_s = min(max(0.0, deadline - time.monotonic()), threading.TIMEOUT_MAX)
+            if not self._is_some.acquire(timeout=left_s):
+                break
         found = []
-        with suppress(Empty):
-            found.append(self._done.get(timeout=timeout_s))
+        with suppress(IndexError):
             while True:
-                found.append(self._done.get_nowait())
+                found.append(self._done.popleft())
         return found
+
+    def _came(self, future: Future[T]) -> None:
+        self._done.append(future)
+        with suppress(RuntimeError):  # it is known already
+            self._is_some.release()
