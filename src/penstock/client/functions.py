@@ -85,6 +85,24 @@ class JobFunction(Generic[P, R]):
             name = next((other for other, value in known.items() if value is self), name)
         return f"{module}:{name}"
 
+    @cached_property
+    def signature(self) -> str:
+        """How it is to be called."""
+        return f"{self.function.__qualname__}{inspect.signature(self.function)}"
+
+    @cached_property
+    def accepts(self) -> Callable[..., None]:
+        """Takes the same arguments, and does nothing: so Python itself says what is wrong with a
+        call, in no time. To bind them to the signature would take as long as sending a job.
+        """
+        try:
+            parameters = inspect.signature(self.function).parameters.values()
+        except ValueError:  # as of some that are written in C
+            return lambda *_, **__: None
+        accepts: Callable[..., None] = eval(f"lambda {_written(parameters)}: None")
+        accepts.__qualname__ = self.function.__qualname__
+        return accepts
+
     def options(self, **settings: Unpack[JobSettings]) -> Sending[P, R]:
         """The same with other options for what is sent next."""
         return self._sending.options(**settings)
@@ -137,6 +155,23 @@ def run_job(data: bytes, context: Any) -> Any:
     return context.function.function(*args, **kwargs)
 
 
+def _written(parameters: Iterable[inspect.Parameter]) -> str:
+    """Parameters as in the head of a function, without annotations, and None for all defaults."""
+    parts: list[str] = []
+    before = None
+    for it in parameters:
+        if before is it.POSITIONAL_ONLY and it.kind is not it.POSITIONAL_ONLY:
+            parts.append("/")
+        if it.kind is it.KEYWORD_ONLY and before not in (it.KEYWORD_ONLY, it.VAR_POSITIONAL):
+            parts.append("*")
+        stars = "*" * ((it.kind is it.VAR_POSITIONAL) + 2 * (it.kind is it.VAR_KEYWORD))
+        parts.append(stars + it.name + ("" if it.default is it.empty else "=None"))
+        before = it.kind
+    if before is inspect.Parameter.POSITIONAL_ONLY:
+        parts.append("/")
+    return ", ".join(parts)
+
+
 def _search_paths(function: Callable[..., Any], paths: tuple[str, ...]) -> tuple[str, ...]:
     """The paths, and where each leads if its argument is given by position."""
     parameters = inspect.signature(function).parameters.values()
@@ -179,6 +214,13 @@ class Sending(Generic[P, R]):
         return jobs.send(self._options, map(self._call, calls))
 
     def _packed(self, args: tuple[object, ...], kwargs: dict[str, object]) -> bytes:
+        try:
+            self._function.accepts(*args, **kwargs)
+        except TypeError as error:
+            raise InvalidArgument(
+                f"{error}; the job would fail whenever it is run, so call it as "
+                f"{self._function.signature}"
+            ) from None
         return pack_call(f"the arguments of {self._function.type!r}", args, kwargs)
 
     def _call(self, call: Sequence[Any] | Mapping[str, Any]) -> bytes:
