@@ -77,12 +77,12 @@ def test_queues_of_jobs_are_checked_and_repaired_too(
     cli: CommandLine, ps: penstock.Penstock, redis_client: redis.Redis, keys: QueueKeys
 ) -> None:
     ps.jobs("mail").add_many("email", [1, 2, 3])
-    redis_client.hincrby(keys.of_jobs("counts"), "rT:email", 2)
+    redis_client.hincrby(keys.meta, "rT:email", 2)
 
     shown = cli("fsck")
 
     assert shown.exit_code == 1
-    assert "5 are counted in counts as 'rT:email', 2 too many" in shown.stdout.replace("\n", " ")
+    assert "5 are counted in meta as 'rT:email', 2 too many" in shown.stdout.replace("\n", " ")
     assert "1 queue, 0 tasks, 3 jobs, 0 workers: 1 violation" in shown.stdout
 
     mended = cli("fsck", "--repair")

@@ -86,7 +86,7 @@ def test_endless_patience_never_ends(clock: Clock) -> None:
 
 def test_numbers_are_remembered_for_longer_than_requests_are_repeated() -> None:
     memory = files("penstock.store").joinpath("scripts", "fragments", "memory.lua").read_text()
-    remembered_ms = re.search(r"MEMORY_MS = (\d+)", memory)
+    remembered_ms = re.search(r"MEMORY_MS = '(\d+)'", memory)
 
     assert remembered_ms is not None
     # The last try may begin at the very end and take its time.

@@ -59,11 +59,11 @@ local function keep_all_notes(meta, base)
     local kind = string.match(name, '^(%a+) ')
     if kind == 'sent' then keep_note(value, base, {'ok'}) end
     if kind == 'reported' then keep_note(value, base, {'empty', {}}) end
-    if name == 'newest' then redis.call('SET', base .. 'memory:newest', value, 'PX', MEMORY_MS) end
+    if name == 'newest' then redis.call('SET', base .. 'memory:' .. 'newest', value, 'PX', MEMORY_MS) end
   end
 end
 
 -- The greatest id that an empty queue has ever had, as far as that can matter.
 local function newest_before(base)
-  return redis.call('GET', base .. 'memory:newest') or '0'
+  return redis.call('GET', base .. 'memory:' .. 'newest') or '0'
 end
