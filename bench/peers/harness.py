@@ -25,7 +25,7 @@ import psutil  # type: ignore[import-untyped]
 from bench.peers.adapters.stopwatch import RECORD_BYTES, redis_usage, request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
 ADAPTERS = Path(__file__).resolve().parent / "adapters"
@@ -111,6 +111,40 @@ def running(
             yield process
         finally:
             _end(process)
+
+
+@contextmanager
+def talking(
+    command: Sequence[str], env: Mapping[str, str], folder: Path
+) -> Iterator[Callable[[str], str]]:
+    """A process that answers a line with a line, ended at the end."""
+    with (folder / "talk.out").open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=ADAPTERS,
+            env=_clean_environment() | dict(env),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=output,
+            start_new_session=True,
+        )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    said, heard = process.stdin, process.stdout
+
+    def ask(line: str) -> str:
+        said.write(f"{line}\n".encode())
+        said.flush()
+        if not (answer := heard.readline()):
+            raise StepFailed(f"{command[-1]} ended: {last_words(folder, 'talk')}")
+        return answer.decode()
+
+    try:
+        yield ask
+    finally:
+        _end(process)
+        said.close()
+        heard.close()
 
 
 def last_words(folder: Path, name: str) -> str:

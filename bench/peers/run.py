@@ -121,7 +121,7 @@ def _install(
     for name in dict.fromkeys(system.peer for system in systems):
         print(f"install {name} ...", end=" ", file=sys.stderr, flush=True)
         try:
-            environments[name] = _environment(name, options)
+            environments[name] = environment_of(name, options)
             print(_versions_of(environments[name]), file=sys.stderr)
         except (InstallFailed, OSError, subprocess.SubprocessError) as error:
             failures[name] = f"install: {error}"
@@ -133,7 +133,8 @@ def _install(
     return environments, outcomes
 
 
-def _environment(name: str, options: argparse.Namespace) -> Environment:
+def environment_of(name: str, options: argparse.Namespace) -> Environment:
+    """Where a peer runs; installed if it is not there yet."""
     if name != "penstock":
         return install(PEERS[name], options.folder, is_fresh=options.reinstall)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bench.peers import harness
 from bench.peers.adapters.stopwatch import BATCH_JOBS, redis_usage
 from bench.peers.harness import StepFailed, Worker
+from bench.peers.report import Outcome
 from bench.peers.systems import Jobs
 
 if TYPE_CHECKING:
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 
     from bench.peers.harness import Server
     from bench.peers.install import Environment
-    from bench.peers.report import Outcome
     from bench.peers.systems import System
 
     Step = Callable[[Server, Outcome], None]
@@ -163,6 +164,15 @@ class JobTurn(Turn):
         outcome.add("bulk_per_s", bulk["jobs"] / bulk["seconds"])
         outcome.add("bulk_client_us", bulk["client_us"])
         outcome.add("bulk_redis_us", bulk["redis_us"])
+
+    @contextmanager
+    def asking(self, server: Server) -> Iterator[Callable[[int], list[float]]]:
+        """A worker that waits; and how long so many jobs take there and back, in ms."""
+        with (
+            self._drained(server, Outcome(self._system)),
+            harness.talking(self._command("roundtrips"), self._env(server), server.folder) as ask,
+        ):
+            yield lambda jobs: json.loads(ask(str(jobs)))["ms"]
 
     def _work(self, server: Server, outcome: Outcome) -> None:
         samples = WARM_UP_SAMPLES + min(self._samples, self._system.most_samples)

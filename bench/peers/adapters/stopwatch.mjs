@@ -4,6 +4,7 @@ import fs from 'node:fs';
 import net from 'node:net';
 import { createRequire } from 'node:module';
 import path from 'node:path';
+import readline from 'node:readline';
 
 const BATCH_JOBS = 100;
 const JOBS_A_CALL = Number(process.env.BENCH_CALL ?? 1000);
@@ -45,6 +46,11 @@ export async function main({ send, sendMany, ask, work, close }) {
   }
   if (verb === 'latency') await runLatency(jobs, send);
   else if (verb === 'roundtrip') await runRoundTrips(jobs, ask);
+  else if (verb === 'roundtrips') {
+    for await (const line of readline.createInterface({ input: process.stdin })) {
+      await runRoundTrips(Number(line), ask);
+    }
+  }
   else if (verb === 'enqueue-bulk') await runBulk(jobs, send, sendMany);
   else await runOneByOne(jobs, send);
   await close();

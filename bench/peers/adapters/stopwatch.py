@@ -1,8 +1,9 @@
 """What every Python adapter shares: the payload, the record of a run, and the clock around a loop.
 
 An adapter runs in its peer's environment, so this file uses the standard library alone. Its
-sub-commands are `enqueue-one N`, `enqueue-bulk N`, `latency N`, `roundtrip N` and `worker`; all but
-the last print one line of JSON. `stopwatch.mjs` is the same for Node.
+sub-commands are `enqueue-one N`, `enqueue-bulk N`, `latency N`, `roundtrip N`, `roundtrips` (as
+many as each line of its input says; not for asyncio) and `worker`; all but the last print one line
+of JSON, or one for each line. `stopwatch.mjs` is the same for Node.
 """
 
 from __future__ import annotations
@@ -101,12 +102,10 @@ def main(
             pace.wait_for_the_record()
         print(json.dumps({"jobs": jobs}))
     elif verb == "roundtrip" and ask is not None:
-        trips = RoundTrips()
-        for _ in range(jobs):
-            trips.begin()
-            trips.end(ask(payload()))
-            time.sleep(trips.pause_s())
-        trips.tell()
+        _round_trips(jobs, ask)
+    elif verb == "roundtrips" and ask is not None:
+        for line in sys.stdin:
+            _round_trips(int(line), ask)
     elif verb == "enqueue-bulk" and send_many is not None:
         send_many([payload() for _ in range(WARM_UP_JOBS)])
         with measured(jobs, bulk="call"):
@@ -118,6 +117,15 @@ def main(
         with measured(jobs, bulk="none"):
             for _ in range(jobs):
                 send(payload())
+
+
+def _round_trips(jobs: int, ask: Callable[[str], object]) -> None:
+    trips = RoundTrips()
+    for _ in range(jobs):
+        trips.begin()
+        trips.end(ask(payload()))
+        time.sleep(trips.pause_s())
+    trips.tell()
 
 
 Send = Callable[[str], Awaitable[object]]
@@ -258,7 +266,7 @@ class RoundTrips:
         return uneven_pause_s(self._random)
 
     def tell(self) -> None:
-        print(json.dumps({"ms": self._taken_ms}))
+        print(json.dumps({"ms": self._taken_ms}), flush=True)
 
 
 def uneven_pause_s(source: random.Random) -> float:
