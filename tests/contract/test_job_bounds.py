@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +12,8 @@ import penstock
 from penstock.codec.records import pack_head
 from penstock.model.job_options import make_options
 from penstock.model.schedules import MAX_SCHEDULES
-from penstock.store.commands import job_rules, jobs
+from penstock.store.command import Operation
+from penstock.store.commands import job_records, job_rules, jobs
 from penstock.store.commands.jobs import Group
 from tests.job_samples import FIRST_ID, QUEUE
 from tests.stored import Stored
@@ -93,3 +95,25 @@ def test_a_schedule_of_a_queue_that_has_as_many_as_it_may_can_be_replaced(
     assert ps.schedules(QUEUE).get("first").schedule.every_ms == 60_000
     _, found = ps.store.run(job_rules.list_schedules(keys))
     assert len(found) == MAX_SCHEDULES
+
+
+def test_a_step_of_a_deletion_reads_no_more_jobs_than_it_removes(
+    ps: penstock.Penstock, server: RedisServer
+) -> None:
+    keys = ps.keys.queue(QUEUE)
+    ps.jobs(QUEUE).add_many("email", range(250))
+    command = job_records.delete_jobs(keys, Operation("lane", 1), 20, is_last=False)
+
+    client: Any = server.client
+    with client.monitor() as monitor:
+        deleted, left, _ = ps.store.run(command)
+        server.command("ECHO", "that is all")
+        told = list(takewhile(lambda seen: "that is all" not in seen, commands_of(monitor)))
+
+    assert (deleted.removed, left) == (20, 230)
+    read = [seen for seen in told if seen.startswith(f"HMGET {keys.tag}:facts ")]
+    assert sum(len(seen.split()) - 2 for seen in read) == 20
+
+
+def commands_of(monitor: Any) -> Iterator[str]:
+    return (seen["command"] for seen in monitor.listen())

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from penstock.store.command import Command, Operation
     from penstock.store.keys import NamespaceKeys, QueueKeys
 
-_CHUNK = 150
+_CHUNK = 100
 
 
 async def delete_jobs(store: AsyncStore, namespace: NamespaceKeys, keys: QueueKeys) -> Deleted:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.store.command import Command, Operation
     from penstock.store.keys import NamespaceKeys, QueueKeys
 
-_CHUNK = 150
+_CHUNK = 100
 
 
 def delete_jobs(store: Store, namespace: NamespaceKeys, keys: QueueKeys) -> Deleted:

@@ -7,7 +7,7 @@ jobs.TURNS_A_REQUEST = 12
 jobs.JOB_BYTES = 4194304
 -- A job whose worker has died under it may be what kills the workers. From the second time on it is handed out alone.
 jobs.SUSPECT_FROM = 2
-jobs.PROMOTED_AT_ONCE = 50
+jobs.PROMOTED_AT_ONCE = 25
 
 -- seldom
 function jobs.promote_jobs(keys, changes, ids, now)

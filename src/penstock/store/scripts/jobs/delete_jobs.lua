@@ -34,12 +34,16 @@ local ids, all = {}, {}
 for _, state in ipairs(STATES) do
   local listing = state .. 'A:'
   for _, page in ipairs(#ids < limit and redis.call('ZRANGE', keys['pages:'] .. listing, 0, 1) or {}) do
-    local found = redis.call('SMEMBERS', keys['page:'] .. page .. ':' .. listing)
-    for index, facts in ipairs(jobs.read_facts(keys, found)) do
-      if facts and #ids < limit then
-        ids[#ids + 1] = found[index]
-        all[#all + 1] = facts
+    local found, first = redis.call('SMEMBERS', keys['page:'] .. page .. ':' .. listing), 1
+    while first <= #found and #ids < limit do
+      local some = {unpack(found, first, math.min(#found, first + limit - #ids - 1))}
+      for index, facts in ipairs(jobs.read_facts(keys, some)) do
+        if facts then
+          ids[#ids + 1] = some[index]
+          all[#all + 1] = facts
+        end
       end
+      first = first + #some
     end
   end
 end
