@@ -647,6 +647,22 @@ def test_an_enqueue_before_the_queue_existed_adds_nothing_when_it_arrives_late(
         assert ps.queue("mail").count() == 1
 
 
+def test_a_request_that_was_given_up_keeps_its_lane_to_itself(
+    ps: penstock.Penstock, proxy: FaultProxy, server: RedisServer, namespace: str
+) -> None:
+    """It may still be under way. Each of them leaves a memory of its own."""
+    ps.queue("mail").enqueue(b"task")
+    memories = NamespaceKeys(namespace).queue("mail").memory("*")
+    before = len(server.client.keys(memories))
+    with penstock.connect(f"unix://{proxy.path}", namespace=namespace, retry_for_s=0) as hasty:
+        for _ in range(3):
+            proxy.plan(Fault.LOSE_REPLY, 2, match_script(load("enqueue_tasks").text()))
+            with pytest.raises(penstock.StoreUnavailable):
+                hasty.queue("mail").enqueue(b"task")
+
+    assert len(server.client.keys(memories)) == before + 3
+
+
 def test_a_stop_of_work_that_arrives_late_takes_nothing_away(
     hasty: penstock.Penstock, ps: penstock.Penstock, proxy: FaultProxy, server: RedisServer
 ) -> None:

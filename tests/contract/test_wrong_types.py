@@ -15,6 +15,8 @@ from tests.samples import LANE, QUEUE, sample_commands, sample_world
 from tests.stored import part_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import penstock
     from penstock.store.keys import NamespaceKeys
     from tests.stored import Stored
@@ -58,6 +60,25 @@ def test_finishing_nothing_and_starting_more_checks_what_is_running_too(
         ps.store.run(processes.finish_tasks(queue, Operation(LANE, 100), "w1", [], limit=1))
 
     assert stored.everything() == before
+
+
+@pytest.mark.parametrize("kind", ["tasks", "jobs"])
+def test_a_request_that_met_one_leaves_its_lane_to_the_next(
+    ps: penstock.Penstock, names: NamespaceKeys, stored: Stored, kind: str
+) -> None:
+    """Or there would be a memory for each request that follows one which was refused."""
+    send: dict[str, Callable[[str], object]] = {
+        "tasks": lambda queue: ps.queue(queue).enqueue(b"task"),
+        "jobs": lambda queue: ps.jobs(queue).add("email"),
+    }
+    ps.store.call(names.queue("broken").meta, "SET", names.queue("broken").meta, "something else")
+    for _ in range(3):
+        with pytest.raises(StoreError, match="holds a value of another type"):
+            send[kind]("broken")
+        send[kind](QUEUE)
+
+    memories = [key for key in stored.types() if f":{QUEUE}}}:memory:" in key]
+    assert len(memories) == 1
 
 
 def test_every_key_has_the_type_that_the_headers_give(

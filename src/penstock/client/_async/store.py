@@ -23,6 +23,7 @@ from penstock.client.wire import (
     unavailable,
     version_of,
 )
+from penstock.errors import StoreError, StoreUnavailable
 from penstock.store.command import Command, Operation
 from penstock.store.script import CLUSTER, STANDALONE, Dialect, Script
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.client.address import Address
+    from penstock.client.lanes import Lane
     from penstock.client.wire import Meanwhile
 
 R = TypeVar("R")
@@ -99,7 +101,11 @@ class AsyncStore:
         """
         lane = self._lanes.take()
         command = build(Operation(lane.name, lane.number))
-        reply = await self._send(command, self._repeat_for_s, meanwhile)
+        try:
+            reply = await self._send(command, self._repeat_for_s, meanwhile)
+        except StoreError as error:
+            self._give_back_refused(lane, error)
+            raise
         self._lanes.give_back(lane)
         return command.decode(reply)
 
@@ -138,8 +144,12 @@ class AsyncStore:
             reply = None
         command = build(Operation(lane.name, lane.number))
         if type(reply) is not list:
-            self._check(reply)
-            reply = await self._repeat(command, packed, self._repeat_for_s)
+            try:
+                self._check(reply)
+                reply = await self._repeat(command, packed, self._repeat_for_s)
+            except StoreError as error:
+                self._give_back_refused(lane, error)
+                raise
         self._lanes.give_back(lane)
         return command.decode(reply)
 
@@ -227,6 +237,11 @@ class AsyncStore:
             is_unknown = str(reply).startswith("NOSCRIPT")
             if not is_unknown and not is_passing(reply):
                 raise store_error(reply, self.address)
+
+    def _give_back_refused(self, lane: Lane, error: StoreError) -> None:
+        """An error is an answer, too; a request without one may still be under way."""
+        if not isinstance(error, StoreUnavailable):
+            self._lanes.give_back(lane)
 
     async def _check_nodes(self) -> None:
         """Tasks can be lost on any node. One that is down is left to the day it is needed."""
