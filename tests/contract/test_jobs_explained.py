@@ -67,6 +67,7 @@ def test_its_type_is_paused(mail: penstock.Jobs, hand: Hand) -> None:
     assert codes(job) == ["type_paused"]
     assert hand.take() == []
     assert codes(job) == ["type_paused"]
+    assert "`penstock job resume-type mail email` lets them go on" in str(job.explain())
 
 
 def test_all_workers_that_could_run_it_are_paused(

@@ -139,7 +139,11 @@ def _queue_reasons(job: JobInfo, found: dict[str, str]) -> list[Reason]:
         text = f"queue {job.queue!r} is paused; `penstock queue resume {job.queue}` lets it go on"
         reasons.append(Reason("paused", text))
     if found["type_paused"] == "1":
-        reasons.append(Reason("type_paused", f"jobs of type {job.type!r} are paused"))
+        text = (
+            f"jobs of type {job.type!r} are paused; "
+            f"`penstock job resume-type {job.queue} {job.type}` lets them go on"
+        )
+        reasons.append(Reason("type_paused", text))
     if found["workers"] == "0":
         reasons.append(Reason("no_worker", f"no worker serves queue {job.queue!r}"))
     elif not found["handlers"]:
