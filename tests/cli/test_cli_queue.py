@@ -19,6 +19,20 @@ def test_no_queues_are_an_empty_list_and_a_hint(cli: CommandLine) -> None:
     assert cli("queue", "list").stdout == "no queues; `penstock enqueue QUEUE TASK` makes one\n"
 
 
+def test_a_namespace_without_a_name_is_refused(
+    cli: CommandLine, server: RedisServer, ps: penstock.Penstock
+) -> None:
+    ps.queue("mail").enqueue(b"a")
+
+    for refused in (
+        cli("queue", "list", "--namespace", ""),
+        CommandLine(server.url, namespace="")("queue", "list"),
+    ):
+        assert refused.exit_code == 1
+        assert refused.stdout == ""
+        assert "is empty; give it" in refused.stderr
+
+
 def test_queues_are_listed_with_what_is_in_them(cli: CommandLine, ps: penstock.Penstock) -> None:
     ps.queue("mail").enqueue_many([b"a"] * 1234)
     ps.queue("images").pause()

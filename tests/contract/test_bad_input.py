@@ -312,6 +312,23 @@ def test_a_client_with_settings_that_make_no_sense_is_not_made(option: str, valu
         Settings(parse_url("redis://localhost"), **{option: value})
 
 
+def test_a_namespace_without_a_name_is_refused(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_NAMESPACE", "other")
+    with pytest.raises(InvalidName, match="a namespace name is empty; give it at least one"):
+        penstock.connect(server.url, namespace="")
+
+
+def test_nor_is_one_taken_from_the_environment(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_NAMESPACE", "")
+    message = "PENSTOCK_NAMESPACE is empty; give it a name, or unset it for 'penstock'"
+    with pytest.raises(InvalidName, match=message):
+        penstock.connect(server.url)
+
+
 @pytest.mark.parametrize(
     ("lease_ms", "heartbeat_ms"), [(0, 0), (3000, 0), (3000, 3000), (-1, -2), (1.5, 1), ("3", 1)]
 )

@@ -10,6 +10,8 @@ from penstock.client._sync.client import Penstock
 from penstock.client.address import parse_url
 from penstock.client.embedded import EmbeddedServer
 from penstock.client.settings import Settings
+from penstock.errors import InvalidName
+from penstock.model.names import check_name
 from penstock.model.queues import MAX_PAYLOAD
 
 if TYPE_CHECKING:
@@ -58,6 +60,13 @@ def find_settings(
     timeout_s: float = 5.0,
 ) -> Settings:
     """What was given, else what the environment says, else the private server."""
+    if namespace is None:
+        namespace = os.environ.get("PENSTOCK_NAMESPACE", "penstock")
+        if not namespace:
+            raise InvalidName(
+                "the environment variable PENSTOCK_NAMESPACE is empty; give it a name, or unset it "
+                "for 'penstock'"
+            )
+    check_name("namespace", namespace)  # before a server is started for it
     url = url or os.environ.get("PENSTOCK_URL") or EmbeddedServer(data).start().url
-    namespace = namespace or os.environ.get("PENSTOCK_NAMESPACE") or "penstock"
     return Settings(parse_url(url), namespace, max_payload, retry_for_s, timeout_s)
