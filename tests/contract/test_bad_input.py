@@ -146,11 +146,15 @@ def test_what_is_not_bytes_is_no_task(
     assert is_untouched(ps, server)
 
 
-def test_bytes_are_not_taken_for_many_tasks(queue: penstock.Queue) -> None:
-    with pytest.raises(InvalidArgument, match="a task is bytes, not int"):
-        queue.enqueue_many(b"abc")  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgument, match="a task is bytes, not str"):
-        queue.enqueue_many("abc")  # type: ignore[arg-type]
+@pytest.mark.parametrize("items", [b"abc", "abc", b"", {b"a": 1}, None], ids=repr)
+def test_one_task_is_not_taken_for_many(
+    ps: penstock.Penstock, queue: penstock.Queue, server: RedisServer, items: Any
+) -> None:
+    message = "is no list; give a list with the bytes of each task, also if it is only one"
+    with pytest.raises(InvalidArgument, match=message):
+        queue.enqueue_many(items)
+
+    assert is_untouched(ps, server)
 
 
 @pytest.mark.parametrize("task", LIKE_A_TAG)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from penstock.errors import (
 from tests.contract.job_workers import Hand, written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from tests.contract.job_workers import WorkerThread
     from tests.stored import Stored
@@ -201,6 +202,32 @@ def test_arguments_that_are_no_json_are_refused_by_name(
         give.on(ps).send_many(["not a sequence of arguments"])
 
     assert stored.everything() == {}
+
+
+NO_LISTS: list[Any] = ["abc", "", b"abc", bytearray(b"abc"), {"a": 1}, {}, None, 5]
+
+
+@pytest.mark.parametrize("any_store", ["debian"], indirect=True)
+@pytest.mark.parametrize("items", NO_LISTS, ids=repr)
+def test_one_item_is_not_taken_for_many(
+    ps: penstock.Penstock, mail: penstock.Jobs, stored: Stored, items: Any
+) -> None:
+    is_no_list = re.escape(f"{items!r} is no list; give a list with ")
+    with pytest.raises(InvalidArgument, match=is_no_list + "the data of each job, also if"):
+        mail.add_many("email", items)
+    with pytest.raises(InvalidArgument, match=is_no_list + "the arguments of each call, also if"):
+        give.on(ps).send_many(items)
+    with pytest.raises(InvalidArgument, match=is_no_list + "the arguments of each call, also if"):
+        give.send_many(items)
+
+    assert stored.everything() == {}
+
+
+@pytest.mark.parametrize("items_of", [list, tuple, set, iter])
+def test_whatever_has_items_is_taken_for_many(
+    mail: penstock.Jobs, items_of: Callable[[list[int]], Iterable[int]]
+) -> None:
+    assert len(mail.add_many("email", items_of([1, 2]))) == 2
 
 
 def test_one_bad_item_keeps_its_batch_out_and_those_before_it_in(mail: penstock.Jobs) -> None:

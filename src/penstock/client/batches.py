@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from operator import length_hint
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from penstock.errors import InvalidArgument
+from penstock.model.names import shown
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 T = TypeVar("T")
 P = TypeVar("P")
@@ -14,6 +18,17 @@ B = TypeVar("B")
 
 _BATCH_BYTES = 1024 * 1024
 _FIRST_PART = 4
+
+
+def check_items(items: object, parts: str) -> None:
+    """Refuse what is one item by mistake: of a text every letter would be sent, of a dict every
+    key. `parts` says what there should be a list of.
+    """
+    is_one = isinstance(items, str | bytes | bytearray | memoryview | Mapping)
+    if is_one or not isinstance(items, Iterable):
+        raise InvalidArgument(
+            f"{shown(items)} is no list; give a list with {parts}, also if it is only one"
+        )
 
 
 def _size(items: object) -> int:

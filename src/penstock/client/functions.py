@@ -19,6 +19,7 @@ from typing import (
     overload,
 )
 
+from penstock.client.batches import check_items
 from penstock.client.current import begin_job
 from penstock.client.default import default_async_client, default_client
 from penstock.codec.failures import describe
@@ -210,8 +211,8 @@ class Sending(Generic[P, R]):
         return await jobs.send_one(self._options, self._packed(args, kwargs))
 
     def send_many(self, calls: Iterable[Sequence[Any] | Mapping[str, Any]]) -> list[Job[R]]:
-        jobs = default_client().jobs(self._function.queue)
-        return jobs.send(self._options, map(self._call, calls))
+        packed = self._calls(calls)
+        return default_client().jobs(self._function.queue).send(self._options, packed)
 
     def _packed(self, args: tuple[object, ...], kwargs: dict[str, object]) -> bytes:
         try:
@@ -222,6 +223,10 @@ class Sending(Generic[P, R]):
                 f"{self._function.signature}"
             ) from None
         return pack_call(f"the arguments of {self._function.type!r}", args, kwargs)
+
+    def _calls(self, calls: Iterable[Sequence[Any] | Mapping[str, Any]]) -> Iterable[bytes]:
+        check_items(calls, "the arguments of each call")
+        return map(self._call, calls)
 
     def _call(self, call: Sequence[Any] | Mapping[str, Any]) -> bytes:
         if isinstance(call, dict):
@@ -274,7 +279,7 @@ class Bound(Generic[P, R, C]):
     def send_many(self, calls: Any) -> Any:
         sending = self._sending
         jobs = self._client.jobs(sending._function.queue)
-        return jobs.send(sending._options, map(sending._call, calls))
+        return jobs.send(sending._options, sending._calls(calls))
 
 
 class _Decorator(Protocol):

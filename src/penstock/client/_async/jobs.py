@@ -12,7 +12,7 @@ from penstock.client._async.deletion import delete_jobs
 from penstock.client._async.job import AsyncJob
 from penstock.client._async.subscription import AsyncSubscription, listen
 from penstock.client._async.transport import pause
-from penstock.client.batches import Batches
+from penstock.client.batches import Batches, check_items
 from penstock.client.job_ids import new_id
 from penstock.client.parcels import groups_of, pack_job, pack_plain_job, seal, size_of_job
 from penstock.codec.ids import id_number
@@ -119,6 +119,7 @@ class AsyncJobs:
         ahead. Each batch is added whole or not at all. If one is refused, the ones before it stay
         (`error.accepted` says how many).
         """
+        check_items(items, "the data of each job")
         return await self.send(make_options(type, options), items)
 
     async def send_one(self, options: JobOptions, item: object) -> AsyncJob[Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from penstock.client._async.deletion import delete_jobs
 from penstock.client._async.subscription import AsyncSubscription, listen
-from penstock.client.batches import Batches
+from penstock.client.batches import Batches, check_items
 from penstock.codec.elements import plain_element
 from penstock.codec.events import decode_event
 from penstock.errors import InvalidArgument, QueueNotFound
@@ -85,6 +85,7 @@ class AsyncQueue:
         Each batch is added whole or not at all; if one is refused, the ones before it stay, and
         the error says how many tasks those were (`error.accepted`).
         """
+        check_items(items, "the bytes of each task")
         accepted = 0
         batches = Batches(items, self._check, len, _BATCH_TASKS, tuple)
         try:

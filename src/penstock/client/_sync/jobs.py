@@ -14,7 +14,7 @@ from penstock.client._sync.deletion import delete_jobs
 from penstock.client._sync.job import Job
 from penstock.client._sync.subscription import Subscription, listen
 from penstock.client._sync.transport import pause
-from penstock.client.batches import Batches
+from penstock.client.batches import Batches, check_items
 from penstock.client.job_ids import new_id
 from penstock.client.parcels import groups_of, pack_job, pack_plain_job, seal, size_of_job
 from penstock.codec.ids import id_number
@@ -119,6 +119,7 @@ class Jobs:
         ahead. Each batch is added whole or not at all. If one is refused, the ones before it stay
         (`error.accepted` says how many).
         """
+        check_items(items, "the data of each job")
         return self.send(make_options(type, options), items)
 
     def send_one(self, options: JobOptions, item: object) -> Job[Any]:
