@@ -60,7 +60,11 @@ OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"backoff": NAN}, "the delay of a backoff is nan s"),
     ({"timeout": -5}, "timeout is -5; give seconds"),
     ({"timeout": 300 * 86_400}, "timeout is 25920000; a job may run for 49 days at most"),
+    ({"timeout": 0}, r"timeout is 0; give seconds above 0 .*, or leave it out \(None\) for none"),
     ({"expires": INF}, "expires is inf; give seconds"),
+    ({"expires": -1}, r"expires is -1; give seconds above 0 .* leave it out \(None\) for none"),
+    ({"expires": 0.0}, r"expires is 0.0; give seconds above 0 .* leave it out \(None\) for none"),
+    ({"expires": timedelta()}, r"expires is .*timedelta\(0\); give seconds above 0 "),
     ({"tags": "x"}, "tags is 'x'; give a list of up to 10 words"),
     ({"tags": list("abcdefghijk")}, "give a list of up to 10 words"),
     ({"unique": 5}, "a unique key is text, not int; pass a str"),
@@ -84,6 +88,13 @@ def test_an_option_that_makes_no_sense_is_refused(
         mail.add("email", **options)
 
     assert stored.everything() == {}
+
+
+def test_none_is_no_timeout_and_no_expiry(mail: penstock.Jobs, hand: Hand) -> None:
+    job = mail.add("email", timeout=None, expires=None)
+
+    assert hand.take_one().id == job.id
+    assert job.info().timeout_s == 0
 
 
 @pytest.mark.parametrize("any_store", ["debian"], indirect=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -103,8 +104,8 @@ def _options(type: str, given: JobSettings) -> JobOptions:
         run_at_ms=_instant(given),
         attempts=_attempts(given.get("attempts", 1)),
         backoff=_backoff(given["backoff"]) if "backoff" in given else "",
-        timeout_ms=_timeout(_or_0(given.get("timeout"))),
-        expires_ms=_milliseconds("expires", _or_0(given.get("expires"))),
+        timeout_ms=_timeout(given.get("timeout")),
+        expires_ms=_span("expires", given.get("expires")),
         tenant=_optional_name("tenant", given.get("tenant", "")),
         key=_optional_name("limit key", given.get("key", "")),
         tags=_tags(given.get("tags", ())),
@@ -123,10 +124,6 @@ def check_switch(what: str, given: object) -> bool:
     if not isinstance(given, bool):
         raise InvalidArgument(f"{what} is {shown(given)}; give True or False")
     return given
-
-
-def _or_0(given: Seconds | None) -> Seconds:
-    return 0 if given is None else given
 
 
 def check_priority(priority: Priority) -> int:
@@ -182,6 +179,21 @@ def _milliseconds(what: str, given: object) -> int:
     return math.ceil(seconds * 1000)
 
 
+def _span(what: str, given: Seconds | None) -> int:
+    """A duration in ms that may be left out, which is stored as 0."""
+    if given is None:
+        return 0
+    span_ms = 0
+    with suppress(InvalidArgument):
+        span_ms = _milliseconds(what, given)
+    if span_ms == 0:
+        raise InvalidArgument(
+            f"{what} is {shown(given)}; give seconds above 0 (up to {MAX_SECONDS:.0f}, 366 days) "
+            "or a timedelta, or leave it out (None) for none"
+        )
+    return span_ms
+
+
 def _instant(given: JobSettings) -> int:
     if "run_at" not in given:
         return 0
@@ -215,8 +227,8 @@ def _backoff(given: str | float | timedelta | Backoff | None) -> str:
     return encoded
 
 
-def _timeout(given: Seconds) -> int:
-    timeout_ms = _milliseconds("timeout", given)
+def _timeout(given: Seconds | None) -> int:
+    timeout_ms = _span("timeout", given)
     if timeout_ms > _MAX_TIMEOUT_MS:
         raise InvalidArgument(
             f"timeout is {given!r}; a job may run for {_MAX_TIMEOUT_MS // 86_400_000} days at most"
