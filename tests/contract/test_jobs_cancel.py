@@ -52,6 +52,17 @@ def test_a_running_job_is_asked_to_end_and_its_worker_is_told(
     assert ps.store.run(find_cancelled(hand.keys, hand.id)) == [process.process]
     assert hand.end(process)
     assert job.state == "cancelled"
+    assert job.info().attempts_made == 1
+
+
+def test_an_attempt_that_was_never_begun_is_not_counted(mail: penstock.Jobs, hand: Hand) -> None:
+    waiting = mail.add("email", attempts=2)
+    waiting.cancel()
+    failed = mail.add("email", attempts=2)
+    hand.fail(hand.take_one(), delay_ms=60_000)
+    failed.cancel()
+
+    assert (waiting.info().attempts_made, failed.info().attempts_made) == (0, 1)
 
 
 @pytest.mark.parametrize("way", ["fail", "crash", "stop", "die", "leave"])
@@ -65,8 +76,9 @@ def test_a_job_asked_to_end_is_cancelled_however_it_ends(
 
     getattr(hand, way)(*(() if way in ("die", "leave") else (process,)))
 
-    assert job.state == "cancelled"
-    assert not job.info().is_cancel_asked
+    info = job.info()
+    assert (info.state, info.is_cancel_asked) == ("cancelled", False)
+    assert info.attempts_made == len(mail.history())
     assert Hand(ps, "w2").run_all() == []
 
 

@@ -194,8 +194,11 @@ class JobInfo:
 
     @property
     def attempts_made(self) -> int:
-        """How many were begun, the one that runs and the one that went well included."""
-        return self.failures + self.crashes + (self.state in ("running", "done"))
+        """How many were begun: those that failed or crashed, and the one that runs, went well or
+        was ended by a cancel. One that was stopped and given back does not count.
+        """
+        is_cut_short = self.state == "cancelled" and self.process > 0
+        return self.failures + self.crashes + (self.state in ("running", "done") or is_cut_short)
 
 
 class JobPage(NamedTuple):

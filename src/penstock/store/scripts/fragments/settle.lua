@@ -41,6 +41,8 @@ function jobs.settle_job(keys, changes, item, again, anew, history_length, now)
   jobs.tally(changes, jobs.WAYS_OUT[outcome] or outcome, 1)
 
   if is_cancelled then
+    -- The process stays with an attempt that the cancel has ended; others are counted as failures or crashes, or not at all.
+    if outcome ~= 'cancelled' then facts.process = 0 end
     jobs.end_job(keys, changes, id, facts, jobs.CANCELLED, '', outcome == 'failed' and payload or '', now)
   elseif outcome == 'done' then
     jobs.end_job(keys, changes, id, facts, jobs.DONE, '', payload, now)
