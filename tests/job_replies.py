@@ -14,6 +14,7 @@ ROOM_WORDS: dict[str, list[Any]] = {
     "taken": [b"taken", b"7"],
     "conflict": [b"conflict", b"7"],
     "full": [b"full", 3, 3, 0, 0],
+    "no_number": [b"no_number", b"turn"],
 }
 CLAIM_WORDS = ("empty", "again", "apart", "limited", "paused", "not_working", "too_many")
 CLAIMS: dict[str, list[Any]] = {
@@ -63,7 +64,7 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
     ),
     "remove_schedule": replies("ok", "absent", "newer"),
     "list_schedules": replies("newer", ok=[b"ok", b"5", b"nightly", b"{}", b""]),
-    "fire_schedule": replies("newer", "taken", "full", ok=[b"ok"], late=[b"late"]),
+    "fire_schedule": replies("newer", "taken", "full", "no_number", ok=[b"ok"], late=[b"late"]),
     "survey_jobs": replies("newer", ok=[b"ok", b"5", [], [], [], [0] * 5, [b"0"] * 7]),
     "scan_jobs": replies("newer", ok=[b"ok", b"0"]),
     **{

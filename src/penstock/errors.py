@@ -177,6 +177,12 @@ class ProtocolError(StoreError):
     code = "protocol_error"
 
 
+class UnknownLayout(ProtocolError):
+    """Jobs are stored in a way that this version of penstock does not know."""
+
+    code = "unknown_layout"
+
+
 class ServerNotFound(PenstockError):
     """No redis-server or valkey-server could be found to run privately."""
 

@@ -108,6 +108,20 @@ def test_a_refused_batch_says_how_many_tasks_went_in_before_it(queue: penstock.Q
     assert queue.count() == 5_000
 
 
+@pytest.mark.parametrize("most", ["many", ""])
+def test_a_maximum_length_that_is_no_number_is_none(
+    ps: penstock.Penstock, queue: penstock.Queue, most: str
+) -> None:
+    queue.enqueue(b"a")
+    meta = ps.keys.queue("mail").meta
+    ps.store.call(meta, "HSET", meta, "max_length", most)
+
+    queue.enqueue_many([b"b", b"c"])
+    queue.enqueue_unique(b"d")
+
+    assert queue.count() == 4
+
+
 def test_large_bulks_keep_their_order(queue: penstock.Queue) -> None:
     payloads = [b"%d" % number for number in range(12_345)]
 

@@ -184,6 +184,10 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
         lambda r, q, n: r.hset(q.meta, "finished", "many"),
         ("I3", "figure_is_no_number"),
     ),
+    "the most that may wait is no number": (
+        lambda r, q, n: r.hset(q.meta, "max_length", "many"),
+        ("I3", "figure_is_no_number"),
+    ),
     "process ids went back": (
         lambda r, q, n: r.hset(q.meta, "process", 1),
         ("I4", "process_from_the_future"),
@@ -271,6 +275,7 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
 }
 
 NOT_REPAIRABLE = {
+    "the most that may wait is no number",
     "a task is lost",
     "a start is not counted",
     "a process has two holders",

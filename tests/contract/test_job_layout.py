@@ -8,7 +8,7 @@ import pytest
 
 import penstock
 from penstock.codec.ids import id_text
-from penstock.errors import ProtocolError
+from penstock.errors import ProtocolError, UnknownLayout
 from penstock.model.jobs import LAYOUT
 from penstock.store.keys import NamespaceKeys
 from penstock.store.script import job_script_names
@@ -63,6 +63,21 @@ def test_a_queue_of_a_newer_version_is_refused_and_nothing_is_written(
     before = everything_but_memory(server, ps.keys.namespace)
 
     with pytest.raises(ProtocolError, match=REFUSAL):
+        ps.store.run(samples[name])
+
+    assert everything_but_memory(server, ps.keys.namespace) == before
+
+
+@pytest.mark.parametrize("name", [*job_script_names(), *MORE])
+def test_so_is_one_whose_layout_is_no_number(
+    name: str, ps: penstock.Penstock, server: RedisServer, client: Any
+) -> None:
+    processes = sample_job_world(ps.store, ps.keys)
+    samples = sample_job_commands(ps.keys, processes) | more_job_commands(ps.keys, processes)
+    client.hset(ps.keys.queue(QUEUE).meta, "layout", "new")
+    before = everything_but_memory(server, ps.keys.namespace)
+
+    with pytest.raises(UnknownLayout, match=r"layout of these jobs is b'new', which is no number"):
         ps.store.run(samples[name])
 
     assert everything_but_memory(server, ps.keys.namespace) == before

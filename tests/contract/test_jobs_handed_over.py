@@ -516,3 +516,32 @@ def test_a_worker_looks_for_what_it_has_missed(
     assert later.result(timeout=20) == 6
     assert [ended.job for ended in mail.history()].count(job.id) == 1
     assert job.info().attempts_made == 1
+
+
+@pytest.mark.parametrize("figure", ["max_length", "max_bytes", "rA:", "waiting_bytes"])
+def test_a_limit_that_is_no_number_is_none(
+    ps: penstock.Penstock, mail: penstock.Jobs, taker: Taker, figure: str
+) -> None:
+    mail.configure(max_length=1, max_bytes=100)
+    ps.store.call(taker.keys.meta, "HSET", taker.keys.meta, figure, "many")
+
+    mail.add("email", 1)
+
+    assert data_of(taker.hear()) == [1]
+
+
+@pytest.mark.parametrize("figure", ["turn", "layout"])
+def test_a_queue_that_cannot_take_a_job_hands_none_over(
+    ps: penstock.Penstock, mail: penstock.Jobs, taker: Taker, stored: Stored, figure: str
+) -> None:
+    mail.add("email", 1)
+    [first] = taker.hear()
+    taker.finish(first)
+    taker.claim(offer=1)
+    ps.store.call(taker.keys.meta, "HSET", taker.keys.meta, figure, "many")
+    before = written(stored)
+
+    with pytest.raises(StoreError, match="number"):
+        mail.add("email", 2)
+
+    assert (taker.hear(), written(stored)) == ([], before)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import penstock
-from penstock.codec.ids import id_text
+from penstock.codec.ids import id_number, id_text
 from penstock.errors import (
     InvalidArgument,
     JobConflict,
@@ -24,6 +24,7 @@ from penstock.errors import (
     WrongKind,
 )
 from tests.contract.job_workers import Hand, written
+from tests.servers import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -383,17 +384,55 @@ def test_a_script_that_goes_wrong_is_not_begun_again(
     ps: penstock.Penstock, mail: penstock.Jobs, items: int
 ) -> None:
     """If it had gone half way it would find its own ids taken, and go on with others for ever."""
+    job = mail.add("email", unique="key", debounce=60)
+    facts = ps.keys.queue("mail").of_jobs("facts")
+    ps.store.call(facts, "HSET", facts, str(id_number(job.id)), "nonsense")
+
+    with pytest.raises(StoreError, match="too short"):
+        mail.add_many("email", range(items), unique="key", debounce=60)
+
+    assert mail.counts()["scheduled"] == 1
+
+
+@pytest.mark.parametrize("items", [1, 2], ids=["one", "many"])
+def test_a_queue_whose_last_turn_is_no_number_takes_no_jobs(
+    ps: penstock.Penstock, mail: penstock.Jobs, stored: Stored, items: int
+) -> None:
     mail.add("email")
     meta = ps.keys.queue("mail").meta
     ps.store.call(meta, "HSET", meta, "turn", "many")
+    before = written(stored)
 
-    with pytest.raises(StoreError, match="arithmetic"):
+    message = "'turn' of queue 'mail' is not a number, so it takes no more jobs; `penstock fsck"
+    with pytest.raises(StoreError, match=message):
         mail.add("email") if items == 1 else mail.add_many("email", range(items))
 
-    assert mail.counts()["ready"] == 1
+    assert written(stored) == before
 
 
-@pytest.mark.parametrize("figure", ["sent", "rA:", "waiting_bytes"])
+def test_but_those_that_it_has_go_on(
+    ps: penstock.Penstock, mail: penstock.Jobs, stored: Stored, hand: Hand
+) -> None:
+    mail.add("email", "failing", attempts=2)
+    failing = hand.take_one()
+    dead = mail.add("email", "dead")
+    hand.fail(hand.take_one())
+    late, urgent = mail.add("email", "late", delay=60), mail.add("email", "urgent")
+    due_at = mail.add("email", "due", delay=0.001).info().due_at
+    wait_for(lambda: time.time() > due_at)
+    meta = ps.keys.queue("mail").meta
+    ps.store.call(meta, "HSET", meta, "turn", "many")
+
+    hand.fail(failing)
+    dead.retry()
+    late.promote()
+    urgent.reprioritise("high")
+
+    assert sorted(hand.run_all()) == ["dead", "due", "failing", "late", "urgent"]
+    assert stored.hash(meta)[b"turn"] == b"many"
+
+
+@pytest.mark.parametrize("figure", ["sent", "rA:", "waiting_bytes", "max_length", "max_bytes"])
 def test_a_figure_that_is_no_number_is_left_for_fsck(
     ps: penstock.Penstock, mail: penstock.Jobs, stored: Stored, figure: str
 ) -> None:

@@ -174,6 +174,7 @@ def test_a_script_answers_only_what_its_header_lists(script: Script) -> None:
 @each_reply
 def test_a_decoder_knows_the_reply(name: str, word: str) -> None:
     refusals = {"full": "queue_full", "conflict": "job_conflict", "tasks": "wrong_kind"}
+    refusals["no_number"] = "store_error"
     refusals |= {"too_many": "queue_full"} if name == "put_schedule" else {}
     try:
         COMMANDS[f"jobs/{name}"].decode(REPLIES[name][word])

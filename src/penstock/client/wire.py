@@ -139,6 +139,10 @@ def store_error(error: Exception, address: Address) -> StoreError:
             f"a key of penstock at {address} holds a value of another type ({text}); "
             "nothing was changed; `penstock fsck` names the key"
         )
+    if "hash value is not an integer" in text:
+        return StoreError(
+            f"a figure of penstock at {address} is not a number ({text}); `penstock fsck` names it"
+        )
     return StoreError(f"the store at {address} answered {text!r}")
 
 

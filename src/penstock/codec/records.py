@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from penstock.codec.ids import id_text
 from penstock.codec.values import pack_data
-from penstock.errors import PayloadTooLarge, ProtocolError
+from penstock.errors import PayloadTooLarge, UnknownLayout
 from penstock.model.jobs import (
     LAYOUT,
     STATES_BY_CODE,
@@ -21,6 +21,7 @@ from penstock.model.jobs import (
     JobInfo,
     Progress,
 )
+from penstock.model.snapshot import whole_number
 
 if TYPE_CHECKING:
     from penstock.model.job_options import JobOptions
@@ -445,11 +446,17 @@ def _text(message: bytes, at: int) -> tuple[str, int]:
 
 def _check_layout(stored: bytes) -> None:
     if stored[0] > LAYOUT:
-        raise newer_layout(stored[0])
+        raise unknown_layout(stored[0])
 
 
-def newer_layout(layout: int) -> ProtocolError:
-    return ProtocolError(
+def unknown_layout(stored: int | bytes) -> UnknownLayout:
+    layout = stored if isinstance(stored, int) else whole_number(stored)
+    if layout is None:
+        return UnknownLayout(
+            f"the layout of these jobs is {stored!r}, which is no number, so nobody can tell what "
+            f"they mean; write to `meta` of the queue what it was (this version writes {LAYOUT})"
+        )
+    return UnknownLayout(
         f"these jobs were written by a newer penstock (layout {layout}; this version knows "
         f"{LAYOUT}); upgrade this program before it touches them"
     )

@@ -134,15 +134,15 @@ def counters_are_not_negative(snapshot: Snapshot) -> Iterator[Violation]:
 
 
 def figures_are_numbers(snapshot: Snapshot) -> Iterator[Violation]:
-    """I3: what scripts count with is a number. Anything else was written by somebody else, and the
-    next script that comes across it fails.
+    """I3: what scripts count with is a number. Anything else was written by somebody else; it is
+    not counted with, and where scripts cannot do without it they fail.
     """
     for queue in snapshot.queues.values():
         for name in queue.no_numbers:
             yield Violation(
                 "I3",
                 queue.name,
-                f"{name!r} is not a number",
+                f"{name!r} is not a number{_CONSEQUENCES.get(name, '')}",
                 is_repairable=queue.holds_jobs and name in FORGETTABLE,
                 kind="figure_is_no_number",
                 subject=name,
@@ -445,10 +445,15 @@ def keys_are_as_they_should_be(snapshot: Snapshot) -> Iterator[Violation]:
             )
 
 
-FORGETTABLE = ("newest", "waiting_bytes", "kept_bytes")
+FORGETTABLE = ("newest", "waiting_bytes", "kept_bytes", "turn")
 """Figures that a queue of jobs can do without: where the newest id is not known, every id that is
-sent is looked for, and bytes can be counted again.
+sent is looked for, bytes can be counted again, and the last turn is the greatest that a job has.
 """
+
+_CONSEQUENCES = {
+    "turn": ", so the queue takes no more jobs",
+    "max_length": ", so any number may wait; set it with `penstock queue configure`",
+}
 
 AT_EVERY_INSTANT: tuple[Callable[[Snapshot], Iterable[Violation]], ...] = (
     tasks_are_conserved,

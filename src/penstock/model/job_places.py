@@ -9,6 +9,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from penstock.model.invariants import Violation
+from penstock.model.snapshot import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -108,13 +109,14 @@ def records_are_whole(queue: JobSnapshot) -> Iterator[Violation]:
     """I2: facts are kept of jobs that exist, numbers and turns are ones that were given out, and no
     id is beyond the newest. Proves that a new job never stands where an old one did.
     """
-    last, newest = queue.survey.count("turn"), queue.survey.newest
+    # Where it is no number, that is named by itself.
+    last, newest = whole_number(queue.survey.meta.get("turn", "0")), queue.survey.newest
     for job in queue.jobs.values():
         if not job.has_record:
             yield violation_of(
                 queue, job, "has facts but no record", "facts_of_no_job", is_repairable=True
             )
-        if max(job.number, job.turn) > last and queue.is_exact:
+        if last is not None and max(job.number, job.turn) > last and queue.is_exact:
             yield violation_of(
                 queue,
                 job,

@@ -9,6 +9,7 @@ from typing import TypedDict
 from penstock.errors import InvalidArgument
 from penstock.model.job_options import Seconds, check_seconds
 from penstock.model.names import check_name
+from penstock.model.snapshot import whole_number
 
 MAX_SHARE = 1000
 
@@ -54,11 +55,13 @@ class JobRules:
 
 
 def open_settings(stored: dict[str, str]) -> JobQueueSettings:
-    """Settings as people give them, from how the store has them."""
+    """Settings as people give them, from how the store has them. What is no number is left out."""
     found: dict[str, int | float] = {}
     units = {stored_name: name for name, stored_name in _TIMES.items()}
     for name, value in stored.items():
-        found[units.get(name, name)] = int(value) / 1000 if name in units else int(value)
+        number = whole_number(value)
+        if number is not None:
+            found[units.get(name, name)] = number / 1000 if name in units else number
     return found  # type: ignore[return-value]
 
 

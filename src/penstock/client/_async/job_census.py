@@ -40,6 +40,14 @@ async def read_job_queue(
     return replace(snapshot, survey=after, is_exact=is_exact)
 
 
+async def last_turn(store: AsyncStore, keys: QueueKeys) -> int:
+    """The greatest number or turn that a job has. While the queue does not know which was the last,
+    no job is given another.
+    """
+    found = await _Reader(store, keys, ())._jobs()
+    return max((max(job.number, job.turn) for job in found.values()), default=0)
+
+
 class _Reader:
     def __init__(self, store: AsyncStore, keys: QueueKeys, names: Collection[KeyName]) -> None:
         self._store = store

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.client._async.job_census import last_turn
 from penstock.codec.ids import id_number
 from penstock.model.snapshot import whole_number
 from penstock.store.commands import job_checks
@@ -32,7 +33,9 @@ async def mend_jobs(client: AsyncPenstock, violations: Iterable[Violation]) -> N
             elif violation.kind == "newest_is_behind":
                 await _forget_newest(client, keys, violation)
             elif violation.kind == "figure_is_no_number":
-                await _forget_figure(client, keys, violation.subject)
+                is_turn = violation.subject == "turn"
+                right = await last_turn(client.store, keys) if is_turn else 0
+                await _set_figure(client, keys, violation.subject, right)
             elif command := _command(keys, violation, is_real=True):
                 await client.store.run(command)
 
@@ -104,10 +107,11 @@ async def _forget_newest(client: AsyncPenstock, keys: QueueKeys, violation: Viol
     await client.store.run(job_checks.mend_count(keys, "meta", "newest", seen, 0))
 
 
-async def _forget_figure(client: AsyncPenstock, keys: QueueKeys, name: str) -> None:
+async def _set_figure(client: AsyncPenstock, keys: QueueKeys, name: str, right: int) -> None:
+    """Only if it is no number still. One that is 0 is forgotten."""
     seen = await client.store.call(keys.meta, "HGET", keys.meta, name)
     if seen is not None and whole_number(seen) is None:
-        await client.store.run(job_checks.mend_count(keys, "meta", name, seen, 0))
+        await client.store.run(job_checks.mend_count(keys, "meta", name, seen, right))
 
 
 def _id(moment: str) -> int:

@@ -40,6 +40,14 @@ def read_job_queue(store: Store, keys: QueueKeys, names: Collection[KeyName]) ->
     return replace(snapshot, survey=after, is_exact=is_exact)
 
 
+def last_turn(store: Store, keys: QueueKeys) -> int:
+    """The greatest number or turn that a job has. While the queue does not know which was the last,
+    no job is given another.
+    """
+    found = _Reader(store, keys, ())._jobs()
+    return max((max(job.number, job.turn) for job in found.values()), default=0)
+
+
 class _Reader:
     def __init__(self, store: Store, keys: QueueKeys, names: Collection[KeyName]) -> None:
         self._store = store

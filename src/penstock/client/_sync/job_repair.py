@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.client._sync.job_census import last_turn
 from penstock.codec.ids import id_number
 from penstock.model.snapshot import whole_number
 from penstock.store.commands import job_checks
@@ -34,7 +35,9 @@ def mend_jobs(client: Penstock, violations: Iterable[Violation]) -> None:
             elif violation.kind == "newest_is_behind":
                 _forget_newest(client, keys, violation)
             elif violation.kind == "figure_is_no_number":
-                _forget_figure(client, keys, violation.subject)
+                is_turn = violation.subject == "turn"
+                right = last_turn(client.store, keys) if is_turn else 0
+                _set_figure(client, keys, violation.subject, right)
             elif command := _command(keys, violation, is_real=True):
                 client.store.run(command)
 
@@ -106,10 +109,11 @@ def _forget_newest(client: Penstock, keys: QueueKeys, violation: Violation) -> N
     client.store.run(job_checks.mend_count(keys, "meta", "newest", seen, 0))
 
 
-def _forget_figure(client: Penstock, keys: QueueKeys, name: str) -> None:
+def _set_figure(client: Penstock, keys: QueueKeys, name: str, right: int) -> None:
+    """Only if it is no number still. One that is 0 is forgotten."""
     seen = client.store.call(keys.meta, "HGET", keys.meta, name)
     if seen is not None and whole_number(seen) is None:
-        client.store.run(job_checks.mend_count(keys, "meta", name, seen, 0))
+        client.store.run(job_checks.mend_count(keys, "meta", name, seen, right))
 
 
 def _id(moment: str) -> int:

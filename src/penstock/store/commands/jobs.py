@@ -6,8 +6,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.codec.ids import id_text
-from penstock.codec.records import HandedOutJobs, newer_layout, open_handed_out
-from penstock.errors import JobConflict, QueueFull, WrongKind
+from penstock.codec.records import HandedOutJobs, open_handed_out, unknown_layout
+from penstock.errors import JobConflict, QueueFull, StoreError, WrongKind
 from penstock.model.jobs import JobClaim, Report
 from penstock.model.queues import MAX_HELD, Returned
 from penstock.store.command import (
@@ -268,7 +268,12 @@ def check_jobs(keys: QueueKeys, script: Script, reply: list[Any]) -> None:
             "choose another queue, or delete this one first"
         )
     if word == b"newer":
-        raise newer_layout(int(reply[1]))
+        raise unknown_layout(reply[1])
+    if word == b"no_number":
+        raise StoreError(
+            f"{reply[1].decode()!r} of queue {keys.queue!r} is not a number, so it takes no more "
+            "jobs; `penstock fsck --repair` mends it"
+        )
 
 
 def _claim(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.codec.records import newer_layout
+from penstock.codec.records import unknown_layout
 from penstock.errors import QueueNotFound
 from penstock.model.queues import (
     DEFAULT_MAX_FAILURES,
@@ -13,6 +13,7 @@ from penstock.model.queues import (
     QueueState,
     Returned,
 )
+from penstock.model.snapshot import whole_number
 from penstock.store.command import Command, Operation, check_queue, unexpected
 from penstock.store.script import Script, load
 
@@ -252,21 +253,24 @@ def _done_to_queue(script: Script) -> Callable[[list[Any]], None]:
 
 def _check_layout(reply: list[Any]) -> None:
     if reply[0] == b"newer":
-        raise newer_layout(int(reply[1]))
+        raise unknown_layout(reply[1])
 
 
 def _queue_state(queue: str, members: Sequence[str], reply: list[Any]) -> QueueState:
     _, pairs, ready, dead, idle, unique, failures, *held = reply
     meta = {pairs[i].decode(): pairs[i + 1] for i in range(0, len(pairs), 2)}
-    counters = {name: int(meta.get(name, 0)) for name in Counters.__dataclass_fields__}
+    # What is no number counts as if it were not there; `penstock fsck` names it.
+    found = {name: whole_number(value) for name, value in meta.items()}
+    numbers = {name: number for name, number in found.items() if number is not None}
+    counters = {name: numbers.get(name, 0) for name in Counters.__dataclass_fields__}
     return QueueState(
         name=queue,
         incarnation=meta.get("incarnation", b"").decode(),
         ready=ready,
         dead=dead,
         is_paused="paused" in meta,
-        max_length=int(meta["max_length"]) if "max_length" in meta else None,
-        max_failures=int(meta.get("max_failures", DEFAULT_MAX_FAILURES)),
+        max_length=numbers.get("max_length"),
+        max_failures=numbers.get("max_failures", DEFAULT_MAX_FAILURES),
         idle=idle,
         unique=unique,
         failures=failures,

@@ -34,10 +34,11 @@ redis.call('SCARD', idle) -- a key of the wrong type must be found before the fi
 local refusal = refuse_queue(memory, operation, known, incarnation)
 if refusal then return refusal end
 if kind then return remember(memory, operation, {'jobs'}) end
-if max_length and length + count > tonumber(max_length) then
+max_length = tonumber(max_length) -- a limit that is no number is none
+if max_length and length + count > max_length then
   -- A no is remembered as well, or a copy of the request that arrives late could still add what was refused.
   allow_when_full(memory)
-  return remember(memory, operation, {'full', length, tonumber(max_length)})
+  return remember(memory, operation, {'full', length, max_length})
 end
 
 if not known then create_queue(meta, incarnation) end

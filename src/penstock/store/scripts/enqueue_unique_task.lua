@@ -47,10 +47,11 @@ if existing then
   return refused_by(existing)
 end
 if kind then return remember(memory, operation, {'jobs'}) end
-if max_length and length + 1 > tonumber(max_length) then
+max_length = tonumber(max_length) -- a limit that is no number is none
+if max_length and length + 1 > max_length then
   -- A no is remembered as well, or a copy of the request that arrives late could still add what was refused.
   allow_when_full(memory)
-  return remember(memory, operation, {'full', length, tonumber(max_length)})
+  return remember(memory, operation, {'full', length, max_length})
 end
 
 if not known then create_queue(meta, incarnation) end

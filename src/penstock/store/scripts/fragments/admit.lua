@@ -101,7 +101,7 @@ end
 function jobs.waiting_jobs(keys)
   local waiting = 0
   for _, found in ipairs(redis.call('HMGET', keys.meta, 'rA:', 'sA:', 'bA:')) do
-    waiting = waiting + tonumber(found or '0')
+    waiting = waiting + (tonumber(found) or 0)
   end
   return waiting
 end
@@ -111,13 +111,14 @@ function jobs.refuse_jobs(keys, sending, origin)
   if sending.taken and origin == 'made' then return {'taken', sending.taken} end
   if sending.conflict then return {'conflict', sending.conflict} end
   local settings = keys.settings
-  local max_length, max_bytes = settings.max_length, settings.max_bytes
+  -- A limit that is no number is none.
+  local max_length, max_bytes = tonumber(settings.max_length), tonumber(settings.max_bytes)
   sending.turn = tonumber(settings.turn or '0')
+  if not sending.turn then return {'no_number', 'turn'} end
   if sending.added == 0 or not (max_length or max_bytes) then return nil end
-  local waiting, bytes = jobs.waiting_jobs(keys), tonumber(settings.waiting_bytes or '0')
-  if (max_length and waiting + sending.added > tonumber(max_length)) or
-      (max_bytes and bytes + sending.bytes > tonumber(max_bytes)) then
-    return {'full', waiting, tonumber(max_length or '0'), bytes, tonumber(max_bytes or '0')}
+  local waiting, bytes = jobs.waiting_jobs(keys), tonumber(settings.waiting_bytes) or 0
+  if (max_length and waiting + sending.added > max_length) or (max_bytes and bytes + sending.bytes > max_bytes) then
+    return {'full', waiting, max_length or 0, bytes, max_bytes or 0}
   end
   return nil
 end

@@ -19,7 +19,7 @@ function jobs.promote_jobs(keys, changes, ids, now)
   for index, id in ipairs(ids) do
     local facts = all[index]
     if facts and facts.state == jobs.SCHEDULED then
-      facts.turn = turn + index
+      if turn then facts.turn = turn + index end
       facts.since = math.min(facts.since, now)
       jobs.move_job(changes, id, facts, jobs.READY, now)
       jobs.free_unique(keys, id, facts, jobs.UNIQUE_SCHEDULED)

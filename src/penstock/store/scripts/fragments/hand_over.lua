@@ -22,9 +22,9 @@ local function has_room(meta, max_length, max_bytes, bytes)
   -- Nothing is in line, but some may be parked.
   local ready, scheduled, blocked, waiting_bytes = unpack(redis.call('HMGET', meta, jobs.READY .. 'A:', jobs.SCHEDULED .. 'A:',
     jobs.BLOCKED .. 'A:', 'waiting_bytes'))
-  local waiting = (ready or 0) + (scheduled or 0) + (blocked or 0)
-  bytes = bytes + (waiting_bytes or 0)
-  return waiting + 1 <= tonumber(max_length or waiting + 1) and bytes <= tonumber(max_bytes or bytes)
+  local waiting = (tonumber(ready) or 0) + (tonumber(scheduled) or 0) + (tonumber(blocked) or 0)
+  bytes = bytes + (tonumber(waiting_bytes) or 0)
+  return waiting + 1 <= (tonumber(max_length) or math.huge) and bytes <= (tonumber(max_bytes) or math.huge)
 end
 
 -- What is remembered of a single job that was handed over.
@@ -49,7 +49,7 @@ local function hand_over(memory, operation, meta)
   local layout, paused, max_length, max_bytes, turn, newest, last, note, sent, started, run, run_of_type, run_of_tenant =
     unpack(call('HMGET', meta, 'layout', 'paused', 'max_length', 'max_bytes', 'turn', 'newest', 'process', sender, 'sent',
     'started', all, of_type, of_tenant))
-  if not layout or not last or paused or tonumber(layout) > jobs.LAYOUT then return nil end
+  if not layout or not last or paused or (tonumber(layout) or math.huge) > jobs.LAYOUT then return nil end
   run, run_of_type, run_of_tenant = tonumber(run or 0), tonumber(run_of_type or 0), tonumber(run_of_tenant or 0)
   sent, started, turn = tonumber(sent or 0), tonumber(started or 0), tonumber(turn or 0)
   if not (sent and started and turn and run and run_of_type and run_of_tenant) then return nil end

@@ -16,12 +16,13 @@ function jobs.keys_beside(meta)
     end})
 end
 
--- The version of all records of a queue. What a newer version has written may mean something else, so it is left alone.
+-- The version of all records of a queue. What a newer version has written may mean something else, so it is left alone;
+-- so is what has a layout that is no number.
 jobs.LAYOUT = 1
 
 function jobs.refuse_newer(keys)
-  local layout = tonumber(redis.call('HGET', keys.meta, 'layout') or jobs.LAYOUT)
-  return layout > jobs.LAYOUT and {'newer', layout} or nil
+  local layout = redis.call('HGET', keys.meta, 'layout') or jobs.LAYOUT
+  return (tonumber(layout) or math.huge) > jobs.LAYOUT and {'newer', layout} or nil
 end
 
 -- Reads one fact of each key that is about to be written to, which finds a key of the wrong type.

@@ -16,8 +16,8 @@ end
 function jobs.refuse_kind(keys)
   local settings = keys.settings or jobs.read_settings(keys)
   if settings.kind == 'jobs' then
-    local layout = tonumber(settings.layout)
-    return layout > jobs.LAYOUT and {'newer', layout} or nil
+    local layout = settings.layout or jobs.LAYOUT
+    return (tonumber(layout) or math.huge) > jobs.LAYOUT and {'newer', layout} or nil
   end
   return settings.enqueued and {'tasks'} or nil
 end

@@ -96,9 +96,11 @@ function jobs.return_to_lines(keys, items)
   for _, line in ipairs(order) do jobs.rejoin_line(keys, line, lines[line]) end
 end
 
--- The same at the back, each under a new turn.
+-- The same at the back, each under a new turn. Nil if the last one that was given out is no number: then jobs keep theirs,
+-- and it is left for fsck to be found.
 function jobs.next_turns(keys, number)
-  return redis.call('HINCRBY', keys.meta, 'turn', number) - number
+  local last = redis.pcall('HINCRBY', keys.meta, 'turn', number)
+  return type(last) == 'number' and last - number or nil
 end
 
 -- seldom

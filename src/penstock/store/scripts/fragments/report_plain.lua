@@ -27,7 +27,7 @@ local function report_plain(memory, operation, meta, running)
   local found = call('HMGET', meta, 'layout', 'paused', 'history_length', reporter, 'finished', 'done', 'kept_bytes',
     run, run_of_type, run_of_tenant, ended, ended_of_type, ended_of_tenant)
   local layout, paused, history_length, note = unpack(found, 1, 4)
-  if not layout or tonumber(layout) > jobs.LAYOUT or paused then return nil end
+  if not layout or (tonumber(layout) or math.huge) > jobs.LAYOUT or paused then return nil end
   for index = 5, 13 do
     found[index] = tonumber(found[index] or 0)
     if not found[index] then return nil end

@@ -149,7 +149,7 @@ function jobs.settle_jobs(keys, changes, running, worker, held, now)
   if #anew > 0 then
     local turn = jobs.next_turns(keys, #anew)
     for index, item in ipairs(anew) do
-      item[2].turn = turn + index
+      if turn then item[2].turn = turn + index end
       jobs.keep_facts(changes, item[1], item[2])
     end
     jobs.send_to_lines(keys, anew)

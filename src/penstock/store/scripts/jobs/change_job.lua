@@ -69,7 +69,8 @@ else
   redis.call('ZREM', keys.due, id)
   if facts.since > now then facts.since = now end
   jobs.free_unique(keys, id, facts, jobs.UNIQUE_SCHEDULED)
-  facts.turn = jobs.next_turns(keys, 1) + 1
+  local turn = jobs.next_turns(keys, 1)
+  if turn then facts.turn = turn + 1 end
   if change ~= 'priority' then jobs.tell(keys, changes, 'promoted', id, facts) end
 end
 jobs.keep_facts(changes, id, facts)

@@ -10,5 +10,5 @@ local keys = jobs.keys_beside(KEYS[1])
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
 local reply = {'ok'}
-for index = 1, #ARGV do reply[index + 1] = tonumber(redis.call('HGET', keys.meta, ARGV[index]) or '0') end
+for index = 1, #ARGV do reply[index + 1] = tonumber(redis.call('HGET', keys.meta, ARGV[index])) or 0 end
 return reply

@@ -64,7 +64,7 @@ end
 if #items > 0 then
   local turn = jobs.next_turns(keys, #items)
   for index, item in ipairs(items) do
-    item[2].turn = turn + index
+    if turn then item[2].turn = turn + index end
     jobs.keep_facts(changes, item[1], item[2])
   end
   jobs.send_to_lines(keys, items)

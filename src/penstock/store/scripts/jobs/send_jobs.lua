@@ -18,6 +18,7 @@
 --         {'no_queue'}                         register the queue, then send again with an incarnation
 --         {'queue_exists'}                     under another incarnation; unregister this one, then send again without
 --         {'full', waiting, max, bytes, max_bytes}   there is no room for these jobs
+--         {'no_number', name}                        what new jobs need is stored but is no number
 --         {'tasks'}                            the queue holds plain tasks
 --         {'newer', layout}                    the queue was written by a newer version
 -- include clock channels memory queue chunks job_keys types records changes lines endings wake job_queue choose admit plain hand_over
