@@ -10,6 +10,8 @@ import pytest
 from tests.cli.conftest import CommandLine, cells
 
 if TYPE_CHECKING:
+    import redis
+
     import penstock
     from tests.contract.job_workers import Hand
     from tests.servers import RedisServer
@@ -30,6 +32,58 @@ def test_queues_of_jobs_are_listed_below_those_of_tasks(
         ["jobs", "in", "state", "scheduled", "ready", "running", "done", "dead", "workers"],
         ["mail", "open", "1", "1", "0", "1", "1", "1"],
     ]
+
+
+def test_a_queue_that_a_newer_version_wrote_does_not_hide_the_others(
+    cli: CommandLine, ps: penstock.Penstock, mail: penstock.Jobs, redis_client: redis.Redis
+) -> None:
+    mail.add("email")
+    ps.jobs("newer").add("email")
+    redis_client.hset(ps.keys.queue("newer").meta, "layout", 2)
+
+    shown = cells(cli("queue", "list").stdout)
+    listed = {state["name"]: state for state in cli.json("queue", "list")}
+
+    assert shown[1] == ["mail", "open", "0", "1", "0", "0", "0", "0"]
+    assert shown[3][:7] == ["newer", "these", "jobs", "were", "written", "by", "a"]
+    assert listed["mail"]["jobs"]["ready"] == 1
+    assert (listed["newer"]["kind"], listed["newer"]["error"]["code"]) == ("jobs", "unknown_layout")
+    assert "upgrade this program" in listed["newer"]["error"]["message"]
+
+
+@pytest.mark.parametrize("layout", ["2", "many"])
+def test_nor_does_it_if_there_is_no_other(
+    cli: CommandLine,
+    ps: penstock.Penstock,
+    mail: penstock.Jobs,
+    redis_client: redis.Redis,
+    layout: str,
+) -> None:
+    mail.add("email")
+    redis_client.hset(ps.keys.queue("mail").meta, "layout", layout)
+
+    result = cli("queue", "list")
+
+    assert result.exit_code == 0
+    assert cells(result.stdout)[1][0] == "mail"
+    assert "no queues" not in result.stdout
+
+
+@pytest.mark.parametrize("figure", ["max_length", "finished", "rA:"])
+def test_a_figure_that_is_no_number_counts_as_if_it_were_not_there(
+    cli: CommandLine,
+    ps: penstock.Penstock,
+    mail: penstock.Jobs,
+    redis_client: redis.Redis,
+    figure: str,
+) -> None:
+    mail.add("email")
+    redis_client.hset(ps.keys.queue("mail").meta, figure, "many")
+
+    [listed] = cli.json("queue", "list")
+
+    assert (listed["max_length"], listed["counters"]["finished"]) == (None, 0)
+    assert listed["jobs"]["ready"] == (0 if figure == "rA:" else 1)
 
 
 def test_queues_of_jobs_fit_a_terminal_of_80_columns(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from penstock.model.jobs import LAYOUT
 from penstock.store.keys import OWNED_KINDS
 
 if TYPE_CHECKING:
@@ -117,6 +118,22 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
     "the bytes that wait are no number": (
         lambda r, at: r.hset(at.meta, "waiting_bytes", b"\xff"),
         ("I3", "figure_is_no_number"),
+    ),
+    "the last turn is no number": (
+        lambda r, at: r.hset(at.meta, "turn", "many"),
+        ("I3", "figure_is_no_number"),
+    ),
+    "the most that may wait is no number": (
+        lambda r, at: r.hset(at.meta, "max_length", "many"),
+        ("I3", "figure_is_no_number"),
+    ),
+    "the layout is no number": (
+        lambda r, at: r.hset(at.meta, "layout", "many"),
+        ("I3", "figure_is_no_number"),
+    ),
+    "the layout is newer": (
+        lambda r, at: r.hset(at.meta, "layout", LAYOUT + 1),
+        ("I13", "layout_is_newer"),
     ),
     "a count is no number": (
         lambda r, at: r.hset(at.meta, "rA:", "abc"),
@@ -294,6 +311,9 @@ NOT_REPAIRABLE = {
     "an end is not counted",
     "a counter went below zero",
     "a counter is no number",
+    "the most that may wait is no number",
+    "the layout is no number",
+    "the layout is newer",
     "a job is in its line twice",
     "a job is in the line of others",
     "a running job is held by nobody",

@@ -12,11 +12,12 @@ import penstock
 from penstock.client._async import fsck as async_fsck
 from penstock.client._sync import fsck
 from penstock.codec.ids import id_number
-from penstock.model.jobs import Report
+from penstock.model.jobs import LAYOUT, Report
 from tests.contract.job_damages import DAMAGES, NOT_REPAIRABLE, Places
-from tests.contract.job_workers import Hand
+from tests.contract.job_workers import Hand, written
 from tests.job_invariants import check_jobs
 from tests.servers import wait_for
+from tests.stored import Stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -201,6 +202,51 @@ def test_repair_mends_what_can_be_mended_of_jobs_without_risk(
     assert report.violations == []
     assert expected in {(v.invariant, v.kind) for v in report.repaired}
     check_jobs(ps.store, keys)
+
+
+def test_what_a_newer_version_wrote_is_left_alone_and_the_other_queues_are_checked(
+    ps: penstock.Penstock, server: RedisServer, namespace: str, keys: QueueKeys
+) -> None:
+    redis: Any = server.client
+    Hand(ps, "gone", queue="newer")
+    ps.jobs("newer").add("email")
+    ps.jobs("mail").add("email")
+    newer = ps.keys.queue("newer")
+    redis.hset(newer.meta, "layout", LAYOUT + 1)
+    redis.expire(newer.of_jobs("jobs"), 1000)
+    redis.hset(ps.keys.queues, redis.hget(newer.meta, "incarnation"), "1 newer")
+    redis.zadd(ps.keys.workers, {"gone": 1})
+    redis.hset(keys.meta, "waiting_bytes", 7)
+    stored = Stored(server, f"{namespace}:newer")
+    before = written(stored)
+
+    found = fsck.check(ps)
+    after = fsck.repair(ps, found)
+
+    assert {(it.queue, it.kind) for it in found.violations} == {
+        ("newer", "layout_is_newer"),
+        ("mail", "count_is_wrong"),
+        ("", "dead_worker_not_recovered"),
+    }
+    [newest] = [it.message for it in found.violations if it.queue == "newer"]
+    assert "was written by a newer penstock (layout 2; this version knows 1)" in newest
+    assert "check it with that version" in newest
+    assert [it.queue for it in after.repaired] == ["mail"]
+    assert (found.queues, written(stored)) == (2, before)
+
+
+def test_a_queue_takes_jobs_again_when_its_last_turn_was_mended(
+    ps: penstock.Penstock, server: RedisServer, keys: QueueKeys
+) -> None:
+    _, ids = build(ps)
+    turn = server.client.hget(keys.meta, "turn")
+    server.client.hset(keys.meta, "turn", "many")
+
+    fsck.repair(ps, fsck.check(ps))
+
+    assert server.client.hget(keys.meta, "turn") == turn
+    ps.jobs("mail").add("email", "the next")
+    assert len(check_jobs(ps.store, keys).jobs) == len(ids) + 1
 
 
 @pytest.mark.parametrize("name", ["a job is lost", "an end is not counted"])

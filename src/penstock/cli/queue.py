@@ -11,6 +11,7 @@ from penstock.cli.job_queues import check_holds_tasks
 from penstock.cli.options import Target, examples, with_store
 from penstock.cli.render import counted, print_facts, print_json, print_table, say, say_error
 from penstock.cli.tasks import cancel, events, retry_dead, tasks
+from penstock.errors import UnknownLayout
 from penstock.model.jobs import WAITING_STATES, JobState
 
 if TYPE_CHECKING:
@@ -34,20 +35,38 @@ for command in (tasks, cancel, retry_dead, events):
 @with_store
 def list_queues(at: Target) -> None:
     """All queues, each at one instant."""
+    counts: dict[str, Counts] = {}
+    unread: dict[str, UnknownLayout] = {}
     with at.connected() as client:
         states = client.inspect()
-        counts = {state.name: _counts(client, state) for state in states}
+        for state in states:
+            try:
+                counts[state.name] = _counts(client, state)
+            except UnknownLayout as error:
+                unread[state.name] = error
     if at.is_json:
-        print_json([_document(state, counts[state.name]) for state in states])
+        print_json(
+            [
+                _document(state, counts[state.name])
+                if state.name in counts
+                else _unread_document(state, unread[state.name])
+                for state in states
+            ]
+        )
         return
-    with_jobs = [state for state in states if state.kind == "jobs"]
     with_tasks = [state for state in states if state.kind != "jobs"]
-    if with_tasks or not with_jobs:
+    with_jobs = [state for state in states if state.kind == "jobs" and state.name in counts]
+    if with_tasks or not states:
         _list_tasks(with_tasks)
     if with_tasks and with_jobs:
         click.echo()
     if with_jobs:
         _list_jobs(with_jobs, counts)
+    if unread and len(unread) < len(states):
+        click.echo()
+    if unread:
+        rows = [(name, str(error)) for name, error in unread.items()]
+        print_table(("jobs in", "why they are not shown"), rows, empty="")
 
 
 def _list_tasks(states: Sequence[QueueState]) -> None:
@@ -236,6 +255,12 @@ def _document(state: QueueState, counts: Counts) -> dict[str, object]:
         document |= {"ready": counts["ready"], "dead": counts["dead"], "jobs": counts}
         document["counters"] = _attempts(state)
     return document
+
+
+def _unread_document(state: QueueState, error: UnknownLayout) -> dict[str, object]:
+    """What is known for certain of a queue that this version cannot read."""
+    problem = {"code": error.code, "message": str(error)}
+    return {"name": state.name, "kind": state.kind, "error": problem}
 
 
 def _attempts(state: QueueState) -> dict[str, int]:

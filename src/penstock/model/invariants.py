@@ -12,8 +12,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.model.jobs import LAYOUT
 from penstock.model.queues import Counters
-from penstock.model.snapshot import DIGEST_BYTES, Snapshot
+from penstock.model.snapshot import DIGEST_BYTES, Snapshot, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -146,6 +147,31 @@ def figures_are_numbers(snapshot: Snapshot) -> Iterator[Violation]:
                 is_repairable=queue.holds_jobs and name in FORGETTABLE,
                 kind="figure_is_no_number",
                 subject=name,
+            )
+
+
+def layouts_are_known(snapshot: Snapshot) -> Iterator[Violation]:
+    """I13: jobs are stored as this version stores them. What is stored otherwise is neither looked
+    at nor changed.
+    """
+    for queue, layout in snapshot.unread.items():
+        if whole_number(layout) is None:
+            yield Violation(
+                "I3",
+                queue,
+                f"'layout' is not a number but {layout!r}, so the queue was not checked and cannot "
+                f"be used; write to its `meta` what it was (this version writes {LAYOUT})",
+                kind="figure_is_no_number",
+                subject="layout",
+            )
+        else:
+            yield Violation(
+                "I13",
+                queue,
+                f"the queue was written by a newer penstock (layout {layout}; this version knows "
+                f"{LAYOUT}), so it was not checked; check it with that version",
+                kind="layout_is_newer",
+                subject=layout,
             )
 
 
@@ -460,6 +486,7 @@ AT_EVERY_INSTANT: tuple[Callable[[Snapshot], Iterable[Violation]], ...] = (
     processes_have_one_holder,
     counters_are_not_negative,
     figures_are_numbers,
+    layouts_are_known,
     processes_were_given_out,
     failures_belong_to_tasks,
     unique_keys_belong_to_tasks,

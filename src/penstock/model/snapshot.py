@@ -108,6 +108,8 @@ class Snapshot:
     """every queue of which anything was found, listed or not"""
     jobs: Mapping[str, JobSnapshot] = field(default_factory=dict)
     """what else there is of queues that hold jobs"""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """queue of jobs that this version cannot read -> its layout"""
     registry: Mapping[str, Registration] = field(default_factory=dict)
     """the list of queues, by incarnation"""
     leases: Mapping[str, int] = field(default_factory=dict)

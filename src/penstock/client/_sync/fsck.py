@@ -16,8 +16,16 @@ from penstock.client._sync.job_repair import confirm, mend_jobs
 from penstock.client._sync.recovery import fail_worker, leave_queue
 from penstock.client._sync.transport import pause
 from penstock.codec.elements import HOLDER_BYTES, open_element, open_unique
+from penstock.errors import UnknownLayout
 from penstock.model.job_invariants import all_violations
-from penstock.model.snapshot import DIGEST_BYTES, Element, QueueSnapshot, Snapshot
+from penstock.model.jobs import LAYOUT
+from penstock.model.snapshot import (
+    DIGEST_BYTES,
+    Element,
+    QueueSnapshot,
+    Snapshot,
+    whole_number,
+)
 from penstock.store.commands import checks, queues, workers
 
 if TYPE_CHECKING:
@@ -69,7 +77,7 @@ def check(client: Penstock) -> Report:
         found = [replace(violation, is_repairable=False) for violation in found]
     seen = snapshot.queues.values()
     return Report(
-        queues=sum(queue.exists for queue in seen),
+        queues=sum(queue.exists for queue in seen) + len(snapshot.unread),
         tasks=sum(q.ready + q.held + q.dead for q in seen if q.name not in snapshot.jobs),
         jobs=sum(queue.survey.sizes.get("jobs", 0) for queue in snapshot.jobs.values()),
         workers=len(snapshot.known_workers),
@@ -84,12 +92,19 @@ def repair(client: Penstock, report: Report) -> Report:
     names that belong to nothing are removed. A job that is in no line goes back to its own, and
     listings and counts of jobs are put right. Counters of what has happened are never rewritten.
     """
+    given_up: list[Violation] = []
     for violation in report.violations:
         if violation.is_repairable:
-            _mend(client, violation)
+            try:
+                _mend(client, violation)
+            except UnknownLayout:
+                # A dead worker may also serve a queue that only a newer version can take it off.
+                given_up.append(replace(violation, is_repairable=False))
     mend_jobs(client, report.violations)
     after = check(client)
     left = {violation.identity for violation in after.violations}
+    after.violations += [v for v in given_up if v.identity not in left]
+    left |= {violation.identity for violation in given_up}
     after.repaired = [v for v in report.violations if v.is_repairable and v.identity not in left]
     return after
 
@@ -101,8 +116,12 @@ def take_snapshot(client: Penstock, with_elements: bool = True) -> Snapshot:
     """
     keys = client.keys
     found = take_census(client.store, keys)
-    snapshots, jobs = {}, {}
+    snapshots, jobs, unread = {}, {}, {}
     for queue in sorted({name.queue for name in found.names if name.queue} - found.broken):
+        layout = _unknown_layout(client, keys.queue(queue))
+        if layout is not None:
+            unread[queue] = layout
+            continue
         of_queue = found.of_queue(queue)
         holders = [name.owner for name in of_queue if name.kind == "running"]
         snapshot = _read_queue(client, keys.queue(queue), holders, with_elements)
@@ -111,16 +130,27 @@ def take_snapshot(client: Penstock, with_elements: bool = True) -> Snapshot:
             jobs[queue] = read_job_queue(client.store, keys.queue(queue), of_queue)
     # What queues refer to is read after them: a worker registers before it joins one.
     lists = sorted(n.owner for n in found.names if n.kind == "work")
-    facts = {} if "" in found.broken else _read_namespace(client, lists, found.broken)
+    passed_by = found.broken.union(unread)
+    facts = {} if "" in found.broken else _read_namespace(client, lists, passed_by)
+    tags = tuple(keys.queue(queue).tag for queue in unread)
     return Snapshot(
         queues=snapshots,
         jobs=jobs,
+        unread=unread,
         unknown_keys=tuple(found.unknown),
         mistyped_keys=tuple(found.mistyped),
-        expiring_keys=tuple(found.expiring),
-        lasting_keys=tuple(found.lasting),
+        expiring_keys=tuple(key for key in found.expiring if not key.startswith(tags)),
+        lasting_keys=tuple(key for key in found.lasting if not key.startswith(tags)),
         **facts,
     )
+
+
+def _unknown_layout(client: Penstock, keys: QueueKeys) -> str | None:
+    """How the jobs of a queue are stored, if this version does not know that."""
+    stored = client.store.call(keys.meta, "HGET", keys.meta, "layout")
+    layout = LAYOUT if stored is None else whole_number(stored)
+    is_known = layout is not None and layout <= LAYOUT
+    return None if is_known else stored.decode(errors="backslashreplace")
 
 
 def _read_queue(
