@@ -52,6 +52,37 @@ def test_what_is_wrong_is_listed_and_status_1(
     assert {v["is_repairable"] for v in document["violations"]} == {True, False}
 
 
+def test_what_is_no_id_is_a_finding_and_no_traceback(
+    cli: CommandLine, ps: penstock.Penstock, redis_client: redis.Redis, keys: QueueKeys
+) -> None:
+    ps.jobs("mail").add("email")
+    redis_client.hset(keys.of_jobs("unique_jobs"), "=key", "nonsense")
+
+    result = cli("fsck", "--json")
+    [found] = json.loads(result.stdout)["violations"]
+
+    assert result.exit_code == 1
+    assert found["message"].startswith("'unique_jobs' has b'nonsense' for b'=key'")
+    assert cli("fsck", "--repair").exit_code == 0
+
+
+def test_a_queue_of_a_newer_version_is_a_finding_too(
+    cli: CommandLine, ps: penstock.Penstock, redis_client: redis.Redis, keys: QueueKeys
+) -> None:
+    ps.jobs("mail").add("email")
+    ps.queue("plain").enqueue(b"a")
+    redis_client.hset(keys.meta, "layout", 2)
+
+    result = cli("fsck", "--json")
+    document = json.loads(result.stdout)
+
+    assert result.exit_code == 1
+    assert (document["queues"], document["tasks"]) == (2, 1)
+    [found] = document["violations"]
+    assert (found["queue"], found["is_repairable"]) == ("mail", False)
+    assert "was written by a newer penstock" in found["message"]
+
+
 def test_what_was_repaired_is_told_apart_from_what_is_left(
     cli: CommandLine, queue: penstock.Queue, redis_client: redis.Redis, keys: QueueKeys
 ) -> None:

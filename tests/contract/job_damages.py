@@ -235,6 +235,46 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
         lambda r, at: r.hset(at.unique_jobs, "=gone", at["done"]),
         ("I6", "unique_key_of_no_job"),
     ),
+    "a unique key of what is no job": (
+        lambda r, at: r.hset(at.unique_jobs, b"=\xff\0gone", b"non\0sense\xff"),
+        ("I13", "entry_is_no_id"),
+    ),
+    "a suspect that is no job": (
+        lambda r, at: r.hset(at.suspects, "hand", "nonsense"),
+        ("I13", "entry_is_no_id"),
+    ),
+    "progress of what is no job": (
+        lambda r, at: r.hset(at.progress, "nonsense", "[1, null]"),
+        ("I13", "entry_is_no_id"),
+    ),
+    "what is no job is listed": (
+        lambda r, at: r.sadd(_page(r, at, "rA:"), "nonsense"),
+        ("I13", "entry_is_no_id"),
+    ),
+    "what is no job is due": (
+        lambda r, at: r.zadd(at.due, {"nonsense": 5}),
+        ("I13", "entry_is_no_id"),
+    ),
+    "what is no job is buried": (
+        lambda r, at: r.zadd(at.buried, {"-1": 5}),
+        ("I13", "entry_is_no_id"),
+    ),
+    "what is no job is held": (
+        lambda r, at: r.hset(at.running("hand"), 1, "nonsense"),
+        ("I13", "entry_is_no_id"),
+    ),
+    "what is no job stands in line": (
+        lambda r, at: r.rpush(at.line("0:"), "nonsense"),
+        ("I13", "entry_is_no_id"),
+    ),
+    "what is no job is a stray": (
+        lambda r, at: r.zadd(at.stray("fax"), {"nonsense": 5}),
+        ("I13", "entry_is_no_id"),
+    ),
+    "what is no page is in a directory": (
+        lambda r, at: r.zadd(at.pages("rA:"), {"nonsense": 5}),
+        ("I13", "entry_is_no_id"),
+    ),
     "a window of no key": (
         lambda r, at: r.zadd(at.windows, {"=gone": 5}),
         ("I6", "window_of_no_key"),
@@ -323,6 +363,10 @@ NOT_REPAIRABLE = {
     "a tenant with two turns",
     "a state counts more jobs than are in its place",
     "a unique job without its key",
+    "what is no job is held",
+    "what is no job stands in line",
+    "what is no job is a stray",
+    "what is no page is in a directory",
     "a log that its job does not know of",
     "jobs in a queue that was deleted",
     "a holder that nobody knows",

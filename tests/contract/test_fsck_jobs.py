@@ -235,6 +235,35 @@ def test_what_a_newer_version_wrote_is_left_alone_and_the_other_queues_are_check
     assert (found.queues, written(stored)) == (2, before)
 
 
+def test_what_is_no_id_is_named_with_where_it_stands(
+    ps: penstock.Penstock, server: RedisServer, keys: QueueKeys
+) -> None:
+    build(ps)
+    server.client.hset(keys.of_jobs("unique_jobs"), "=key", "nonsense")
+    server.client.rpush(keys.of_jobs("line", "0:"), "5.x")
+    server.client.zadd(keys.of_jobs("pages", "rA:"), {"first": 1})
+
+    found = fsck.check(ps).violations
+
+    assert {(it.message, it.is_repairable) for it in found} == {
+        ("'unique_jobs' has b'nonsense' for b'=key', which is not the id of a job", True),
+        ("'line:0:' has b'5.x', which is not the id of a job", False),
+        ("'pages:rA:' has b'first', which is not the number of a page", False),
+    }
+
+
+def test_a_key_whose_window_is_open_stays_taken_whoever_has_it(
+    ps: penstock.Penstock, server: RedisServer, keys: QueueKeys
+) -> None:
+    build(ps)
+    server.client.hset(keys.of_jobs("unique_jobs"), "=window", "nonsense")
+
+    report = fsck.repair(ps, fsck.check(ps))
+
+    [left] = report.violations
+    assert (left.kind, left.is_repairable, report.repaired) == ("entry_is_no_id", False, [])
+
+
 def test_a_queue_takes_jobs_again_when_its_last_turn_was_mended(
     ps: penstock.Penstock, server: RedisServer, keys: QueueKeys
 ) -> None:

@@ -8,6 +8,7 @@ though hardly ever; the store then asks for another.
 from __future__ import annotations
 
 from penstock.errors import InvalidArgument
+from penstock.model.snapshot import whole_number
 
 _LENGTH = 13
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: nothing that looks like another
@@ -33,6 +34,12 @@ def id_text(number: int) -> str:
         + pairs[number >> 10 & 1023]
         + pairs[number & 1023]
     )
+
+
+def stored_id(stored: bytes) -> str | None:
+    """The same of what is stored, which may be no id."""
+    number = whole_number(stored)
+    return id_text(number) if number is not None and 0 <= number < _LIMIT else None
 
 
 def id_number(text: object) -> int:

@@ -36,6 +36,9 @@ _HOLDS_UNTIL = {
 
 _BYTES = ("waiting_bytes", "kept_bytes")
 
+_MENDED = ("unique_jobs", "suspects", "progress", "page", "due", "finished", "buried")
+"""Where an entry that is no id can be removed, as that of a job which is gone."""
+
 
 def jobs_are_conserved(queue: JobSnapshot) -> Iterator[Violation]:
     """I1: every job ever sent is there or recorded as gone; every start is held or recorded as
@@ -238,7 +241,8 @@ def unique_keys_belong_to_jobs(queue: JobSnapshot) -> Iterator[Violation]:
                 kind="unique_key_of_no_job",
                 subject=subject(id, key.decode("latin-1")),
             )
-    for key in queue.windows.keys() - queue.unique.keys():
+    unreadable = {it.field for it in queue.strangers if it.kind == "unique_jobs"}
+    for key in queue.windows.keys() - queue.unique.keys() - unreadable:
         yield Violation(
             "I6",
             queue.queue,
@@ -257,6 +261,26 @@ def unique_keys_belong_to_jobs(queue: JobSnapshot) -> Iterator[Violation]:
                 "unique_key_not_held",
                 invariant="I6",
             )
+
+
+def entries_are_ids(queue: JobSnapshot) -> Iterator[Violation]:
+    """I13: where jobs are named, ids stand. Anything else was written by somebody else, and is
+    passed over.
+    """
+    for kind, owner, field, entry in queue.strangers:
+        place = f"{kind}:{owner}" if owner else kind
+        under = f" for {field!r}" if field else ""
+        wanted = "the number of a page" if kind == "pages" else "the id of a job"
+        # An open window keeps a key taken, whoever has taken it.
+        is_kept = kind == "unique_jobs" and field in queue.windows
+        yield Violation(
+            "I13",
+            queue.queue,
+            f"{place!r} has {entry!r}{under}, which is not {wanted}",
+            is_repairable=kind in _MENDED and not is_kept,
+            kind="entry_is_no_id",
+            subject=subject(kind, owner, field.hex(), entry.hex()),
+        )
 
 
 def extras_belong_to_jobs(queue: JobSnapshot) -> Iterator[Violation]:
@@ -336,6 +360,7 @@ JOB_CHECKS: tuple[Callable[[JobSnapshot], Iterable[Violation]], ...] = (
     counts_agree,
     attempts_are_bounded,
     unique_keys_belong_to_jobs,
+    entries_are_ids,
     extras_belong_to_jobs,
     traces_belong_to_members,
 )

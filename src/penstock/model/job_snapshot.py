@@ -112,6 +112,18 @@ class Entry(NamedTuple):
         )
 
 
+class Stranger(NamedTuple):
+    """What stands where the id of a job should be, or the number of a page."""
+
+    kind: str
+    """of the key"""
+    owner: str
+    """of the key; empty if there is one of the kind"""
+    field: bytes
+    """what it is stored under, if that is not itself"""
+    entry: bytes
+
+
 @dataclass(frozen=True, slots=True)
 class Survey:
     """What is counted about a queue of jobs, at one instant."""
@@ -187,6 +199,8 @@ class JobSnapshot:
     schedules: frozenset[str] = frozenset()
     slots: frozenset[str] = frozenset()
     """names of schedules"""
+    strangers: tuple[Stranger, ...] = ()
+    """what could not be read, and counts as if it were not there"""
 
     def places(self) -> Iterator[tuple[str, str, tuple[Entry, ...]]]:
         """Everywhere that ready jobs can stand: kind, name and entries."""

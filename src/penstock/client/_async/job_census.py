@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
-from penstock.codec.ids import id_text
-from penstock.model.job_snapshot import JobSnapshot, StoredJob
+from penstock.codec.ids import id_text, stored_id
+from penstock.model.job_snapshot import JobSnapshot, StoredJob, Stranger
 from penstock.model.snapshot import whole_number
 from penstock.store.commands import checks, job_checks
 from penstock.store.keys import JOB_KEY_TYPES, QUEUE_KEY_TYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from penstock.client._async.store import AsyncStore
     from penstock.model.job_snapshot import Entry, Survey
@@ -53,6 +53,7 @@ class _Reader:
         self._store = store
         self._keys = keys
         self._owners: dict[str, list[str]] = {}
+        self._strangers: list[Stranger] = []
         for name in names:
             self._owners.setdefault(name.kind, []).append(name.owner)
 
@@ -63,7 +64,7 @@ class _Reader:
     async def read(self, survey: Survey) -> JobSnapshot:
         meta = await self._texts("meta")
         # Jobs move towards the end of this list, so whoever moves meanwhile is rather seen twice.
-        return JobSnapshot(
+        snapshot = JobSnapshot(
             queue=self._keys.queue,
             jobs=await self._jobs(),
             due=await self._times("due"),
@@ -81,18 +82,42 @@ class _Reader:
             reporters=job_checks.reporters_in(meta),
             directories=await self._directories(),
             pages=await self._pages(),
-            unique={key: _id(id) for key, id in await self._all("unique_jobs")},
+            unique=self._ids("unique_jobs", await self._all("unique_jobs")),
             windows={key: int(at) for key, at in await self._all("windows")},
             busy={key: whole_number(count) or 0 for key, count in await self._texts("busy")},
             types=frozenset(worker for worker, _ in await self._texts("types")),
-            suspects={worker.decode(): _id(id) for worker, id in await self._all("suspects")},
+            suspects=await self._suspects(),
             alarms=frozenset(worker for worker, _ in await self._scores("alarms")),
-            progress=frozenset(_id(id) for id, _ in await self._all("progress")),
+            progress=self._known("progress", [id for id, _ in await self._all("progress")]),
             logs=frozenset(id_text(int(id)) for id in self._owners.get("log", [])),
             attempts=frozenset(id_text(int(id)) for id in self._owners.get("attempts", [])),
             schedules=frozenset(name for name, _ in await self._texts("schedules")),
             slots=frozenset(name for name, _ in await self._scores("slots")),
         )
+        return replace(snapshot, strangers=tuple(self._strangers))
+
+    def _id(self, kind: str, entry: bytes, owner: str = "", field: bytes = b"") -> str | None:
+        """The id that is stored somewhere; None if it is none, which is noted."""
+        id = stored_id(entry)
+        if id is None:
+            self._strangers.append(Stranger(kind, owner, field, entry))
+        return id
+
+    def _ids(
+        self, kind: str, pairs: Iterable[tuple[bytes, bytes]], owner: str = ""
+    ) -> dict[bytes, str]:
+        """Of a hash, which field has which id."""
+        found = {field: self._id(kind, entry, owner, field) for field, entry in pairs}
+        return {field: id for field, id in found.items() if id is not None}
+
+    def _known(self, kind: str, entries: Iterable[bytes], owner: str = "") -> frozenset[str]:
+        """The ids among some entries."""
+        found = (self._id(kind, entry, owner) for entry in entries)
+        return frozenset(id for id in found if id is not None)
+
+    async def _suspects(self) -> dict[str, str]:
+        found = self._ids("suspects", await self._all("suspects"))
+        return {worker.decode(errors="backslashreplace"): id for worker, id in found.items()}
 
     async def _jobs(self) -> dict[str, StoredJob]:
         found: dict[str, StoredJob] = {}
@@ -114,24 +139,36 @@ class _Reader:
             key = self._keys.running(worker)
             flat = await self._store.call(key, "HGETALL", key)
             if flat:
-                found[worker] = {int(process): _id(id) for process, id in checks.pairs(flat)}
+                held = self._ids("running", checks.pairs(flat), worker)
+                found[worker] = {int(process): id for process, id in held.items()}
         return found
 
     async def _lines(self) -> dict[str, tuple[Entry, ...]]:
         found = {}
         for name in self._owners.get("line", []):
-            entries = [job_checks.open_entry(entry) for entry in await self._list("line", name)]
+            entries = self._entries("line", name, await self._list("line", name))
             if entries:
-                found[name] = tuple(entries)
+                found[name] = entries
         return found
 
     async def _aside(self, kind: str) -> dict[str, tuple[Entry, ...]]:
         found = {}
         for name in self._owners.get(kind, []):
-            entries = [job_checks.open_aside(member) for member, _ in await self._all(kind, name)]
+            members = [member for member, _ in await self._all(kind, name)]
+            entries = self._entries(kind, name, members)
             if entries:
-                found[name] = tuple(entries)
+                found[name] = entries
         return found
+
+    def _entries(self, kind: str, owner: str, stored: Iterable[bytes]) -> tuple[Entry, ...]:
+        found = []
+        for text in stored:
+            entry = job_checks.open_entry(text) if kind == "line" else job_checks.open_aside(text)
+            if entry is None:
+                self._strangers.append(Stranger(kind, owner, b"", text))
+            else:
+                found.append(entry)
+        return tuple(found)
 
     async def _rings(self) -> dict[str, tuple[str, ...]]:
         found = {}
@@ -144,9 +181,14 @@ class _Reader:
     async def _directories(self) -> dict[str, frozenset[int]]:
         found = {}
         for listing in self._owners.get("pages", []):
-            pages = [int(page) for page, _ in await self._all("pages", listing)]
-            if pages:
-                found[listing] = frozenset(pages)
+            stored = [page for page, _ in await self._all("pages", listing)]
+            pages = {page: whole_number(page) for page in stored}
+            self._strangers += [
+                Stranger("pages", listing, b"", page) for page in stored if pages[page] is None
+            ]
+            numbers = frozenset(number for number in pages.values() if number is not None)
+            if numbers:
+                found[listing] = numbers
         return found
 
     async def _pages(self) -> dict[tuple[str, int], frozenset[str]]:
@@ -156,11 +198,12 @@ class _Reader:
             key = self._keys.of_jobs("page", owner)
             ids = await self._store.call(key, "SMEMBERS", key)
             if ids:
-                found[listing, int(number)] = frozenset(map(_id, ids))
+                found[listing, int(number)] = self._known("page", ids, owner)
         return found
 
     async def _times(self, kind: str) -> dict[str, int]:
-        return {_id(id): int(at) for id, at in await self._all(kind)}
+        found = [(self._id(kind, entry), at) for entry, at in await self._all(kind)]
+        return {id: int(at) for id, at in found if id is not None}
 
     async def _scores(self, kind: str) -> list[tuple[str, float]]:
         return [(name, float(score)) for name, score in await self._texts(kind)]
@@ -202,7 +245,3 @@ class _Reader:
             if not page:
                 return found[::-1]
             found += reversed(page)
-
-
-def _id(number: bytes) -> str:
-    return id_text(int(number))

@@ -84,7 +84,26 @@ def _command(keys: QueueKeys, violation: Violation, is_real: bool) -> Command[bo
             return job_checks.mend_trace(keys, parts[0], parts[1].encode(), "", is_real)
         case "slot_of_no_schedule":
             return job_checks.mend_trace(keys, "slots", parts[0].encode(), "", is_real)
+        case "entry_is_no_id" if violation.is_repairable:
+            field, entry = map(bytes.fromhex, parts[2:])
+            return _remove_stranger(keys, parts[0], parts[1], field, entry, is_real)
     return None
+
+
+def _remove_stranger(
+    keys: QueueKeys, kind: str, owner: str, field: bytes, entry: bytes, is_real: bool
+) -> Command[bool]:
+    """What is no id is removed as that of a job which is not there."""
+    if kind == "unique_jobs":
+        return job_checks.mend_trace(keys, kind, field, entry, is_real)
+    if kind == "suspects":
+        return job_checks.mend_trace(keys, kind, field, "", is_real)
+    if kind == "progress":
+        return job_checks.mend_trace(keys, kind, entry, "", is_real)
+    if kind == "page":
+        number, _, listing = owner.partition(":")
+        return job_checks.mend_page(keys, listing, int(number), [entry], is_real)
+    return job_checks.mend_job(keys, entry, _DEPTH, is_real)
 
 
 async def _mend_count(client: AsyncPenstock, keys: QueueKeys, violation: Violation) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from penstock.codec.ids import id_text
+from penstock.codec.ids import id_text, stored_id
 from penstock.model.job_snapshot import Entry, StoredHead, StoredJob, Survey
 from penstock.model.jobs import JOB_STATES, STATES_BY_CODE
 from penstock.model.snapshot import whole_number
@@ -69,7 +69,9 @@ def scan_jobs(
     return Command(SCAN_JOBS, (keys.meta,), (cursor, table, count), decode)
 
 
-def mend_job(keys: QueueKeys, id_number: int, depth: int, is_real: bool = True) -> Command[bool]:
+def mend_job(
+    keys: QueueKeys, id_number: int | bytes, depth: int, is_real: bool = True
+) -> Command[bool]:
     """Put a job where its state says that it stands; False if it is there. As with all of these, if
     `is_real` is False nothing is written, and the answer is whether there is something to mend.
     """
@@ -77,7 +79,7 @@ def mend_job(keys: QueueKeys, id_number: int, depth: int, is_real: bool = True) 
 
 
 def mend_page(
-    keys: QueueKeys, listing: str, page: int, ids: Sequence[int], is_real: bool = True
+    keys: QueueKeys, listing: str, page: int, ids: Sequence[int | bytes], is_real: bool = True
 ) -> Command[bool]:
     """Put jobs on a page of a listing or take them off, as each one's state says."""
     return _mend(MEND_PAGE, keys, int(is_real), listing.encode(), page, *ids)
@@ -94,7 +96,7 @@ def mend_line(
 
 
 def mend_trace(
-    keys: QueueKeys, kind: str, owner: bytes, holder: str = "", is_real: bool = True
+    keys: QueueKeys, kind: str, owner: bytes, holder: str | bytes = "", is_real: bool = True
 ) -> Command[bool]:
     """Forget what is kept about something that is gone; False if it is not."""
     return _mend(MEND_TRACE, keys, int(is_real), kind, owner, holder)
@@ -118,15 +120,17 @@ def reporters_in(meta: Iterable[tuple[str, bytes]]) -> frozenset[str]:
     return frozenset(name.removeprefix(_REPORTED) for name in names)
 
 
-def open_entry(entry: bytes) -> Entry:
-    """A place in a line, as `fragments/records.lua` writes it."""
-    number, _, turn = entry.partition(b".")
-    return Entry(id_text(int(number)), int(turn) if turn else None)
+def open_entry(entry: bytes) -> Entry | None:
+    """A place in a line, as `fragments/records.lua` writes it; None for anything else."""
+    number, _, text = entry.partition(b".")
+    id, turn = stored_id(number), whole_number(text)
+    return None if id is None or (text and turn is None) else Entry(id, turn)
 
 
-def open_aside(member: bytes) -> Entry:
-    """What was put aside, as `fragments/lines.lua` writes it."""
-    return Entry(id_text(int(member[_TURN_DIGITS:])), int(member[:_TURN_DIGITS]))
+def open_aside(member: bytes) -> Entry | None:
+    """What was put aside, as `fragments/lines.lua` writes it; None for anything else."""
+    id, turn = stored_id(member[_TURN_DIGITS:]), whole_number(member[:_TURN_DIGITS])
+    return None if id is None or turn is None else Entry(id, turn)
 
 
 def _mend(script: Script, keys: QueueKeys, *arguments: Argument) -> Command[bool]:
