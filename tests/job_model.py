@@ -308,6 +308,8 @@ class Model(Lines):
                     anew.append(job)
             else:
                 job.state = "ready"
+                if outcome != "not begun":
+                    job.since = self.now
                 again.append(job)
         for job in anew:
             self._join(job)

@@ -71,7 +71,9 @@ priorities = st.sampled_from([0, 0, -5, 10])
 delays = st.sampled_from([0, 0, 0, 1, 400, 2500])
 a_worker = st.sampled_from(sorted(WORKERS))
 a_type = st.sampled_from(TYPES)
-outcomes = st.sampled_from(["failed", "done", "failed", "final", "crashed", "stopped", "cancelled"])
+outcomes = st.sampled_from(
+    ["failed", "done", "failed", "final", "crashed", "stopped", "not begun", "cancelled"]
+)
 limits = st.one_of(
     st.none(),
     st.builds(Limit, st.integers(1, 2), st.just(0.0), st.just(1000), st.just(0.0)),
@@ -210,7 +212,7 @@ class JobMachine(RuleBasedStateMachine):
         held = self.model.held(worker)
         chosen = {held[index % len(held)].id: (o, d) for index, o, d in said}
         reports = [
-            Report(self.process_of(id), outcome, 1, 1, delay_ms, "", _payload(outcome))  # type: ignore[arg-type]
+            _report(self.process_of(id), outcome, delay_ms)
             for id, (outcome, delay_ms) in chosen.items()
         ]
         command = jobs.report_jobs(self.keys, self.next(), worker, reports, limit, wait=True)
@@ -396,6 +398,12 @@ def _head(job: Job) -> bytes:
         ),
         job.words,
     )
+
+
+def _report(process: int, outcome: Any, delay_ms: int) -> Report:
+    if outcome == "not begun":
+        return Report(process, "stopped")
+    return Report(process, outcome, 1, 1, delay_ms, "", _payload(outcome))
 
 
 def _payload(outcome: str) -> bytes:

@@ -190,6 +190,55 @@ def test_a_retry_is_not_held_to_the_expiry_of_the_first_start(
     wait_for(is_tried_again)
 
 
+@pytest.mark.parametrize("how", ["crash", "die", "leave"])
+def test_what_has_started_in_time_is_started_again_whatever_becomes_of_its_worker(
+    how: str, ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    def is_tried_again() -> bool:
+        job = mail.add("email", expires=0.05)
+        worker = Hand(ps, f"worker-{job.id}")
+        for process in worker.take():
+            wait_for(lambda: _now_s(mail) > job.info().due_at + 0.06)
+            worker.crash(process) if how == "crash" else getattr(worker, how)()
+            return bool(hand.take())
+        return False
+
+    wait_for(is_tried_again)
+
+
+def test_what_was_given_back_before_it_began_is_held_to_its_expiry(
+    mail: penstock.Jobs, hand: Hand
+) -> None:
+    def has_expired() -> bool:
+        job = mail.add("email", expires=0.05)
+        for process in hand.take():
+            wait_for(lambda: _now_s(mail) > job.info().due_at + 0.05)
+            hand.stop(process)
+            assert hand.take() == []
+        return job.info().attempts_made == 0 and job.info().reason == "expired"
+
+    wait_for(has_expired)
+
+
+def test_the_history_tells_how_long_each_attempt_waited_and_ran(
+    ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    worker = Hand(ps, "worker")
+    job = mail.add("email")
+    worker.take_one()
+    wait_for(lambda: _now_s(mail) > job.info().started_at + 0.1)
+    returned_at = _now_s(mail)
+    worker.die()
+    again = hand.take_one()
+    waited_ms = 1000 * (_now_s(mail) - returned_at)
+    hand.finish(again)
+
+    lost, done = mail.history()
+    assert (lost.outcome, done.outcome) == ("lost", "done")
+    assert lost.ran_us >= 100_000
+    assert done.waited_ms <= waited_ms + 1
+
+
 def test_a_failed_job_is_due_again_after_the_delay(mail: penstock.Jobs, hand: Hand) -> None:
     job = mail.add("email", 1, attempts=2)
     hand.fail(hand.take_one(), delay_ms=60_000)

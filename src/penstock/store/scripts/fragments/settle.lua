@@ -68,6 +68,8 @@ function jobs.settle_job(keys, changes, item, again, anew, history_length, now)
   elseif facts.crashes >= jobs.POISON_FROM and outcome ~= 'stopped' then
     jobs.end_job(keys, changes, id, facts, jobs.DEAD, 'poison', payload, now)
   else
+    -- If it has run, it begins to wait now; else it has waited all the time.
+    if outcome ~= 'stopped' or item[5] ~= '0' then facts.since = now end
     jobs.wait_again(keys, changes, id, facts, jobs.READY, now)
     jobs.keep_facts(changes, id, facts)
     again[#again + 1] = {id, facts}

@@ -33,18 +33,19 @@ if refusal then return refusal end
 jobs.read_settings(keys)
 local processes = redis.call('HKEYS', running)
 local ids = get_fields(running, processes)
-local all, held = jobs.read_facts(keys, ids), {}
+local now, all, held = now_ms(), jobs.read_facts(keys, ids), {}
 for index, facts in ipairs(all) do
   if facts then
-    -- What must not run twice has begun if it is still held when the worker goes.
+    -- What is still held when the worker goes has begun, as far as is known: it must not run twice if that was asked for.
     local is_over = lost == '1' or jobs.has(facts.head.flags, jobs.AT_MOST_ONCE)
-    held[#held + 1] = {processes[index], ids[index], facts, is_over and 'lost' or 'stopped', '0', '0', '0', '',
+    local ran_us = whole(math.max(1, (now - facts.started) * 1000))
+    held[#held + 1] = {processes[index], ids[index], facts, is_over and 'lost' or 'stopped', ran_us, '0', '0', '',
       is_over and death or ''}
   end
 end
 jobs.check_settling(keys, held)
 
-local now, changes = now_ms(), jobs.new_changes()
+local changes = jobs.new_changes()
 allow_when_full(memory)
 redis.call('SREM', keys.members, worker)
 redis.call('SREM', keys.idle, worker, '+' .. worker)
