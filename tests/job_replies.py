@@ -13,7 +13,7 @@ QUEUE_WORDS: dict[str, list[Any]] = {
 ROOM_WORDS: dict[str, list[Any]] = {
     "taken": [b"taken", b"7"],
     "conflict": [b"conflict", b"7"],
-    "full": [b"full", 3, 3, 0, 0],
+    "full": [b"full", 3, 3, 0, -1, 1, 5],
     "no_number": [b"no_number", b"turn"],
 }
 CLAIM_WORDS = ("empty", "again", "apart", "limited", "paused", "not_working", "too_many")

@@ -65,9 +65,15 @@ class ResultTimeout(PenstockError):
 
 
 class QueueFull(PenstockError):
-    """The queue has reached its maximum length; nothing of this request was accepted."""
+    """The queue has no room for it; nothing of this request was accepted."""
 
     code = "queue_full"
+    room: int | None = None
+    """for how many more jobs there was room; None: for any number"""
+    room_bytes: int | None = None
+    """the same in bytes of data"""
+    is_final = False
+    """a single job that has more bytes than an empty queue takes: it would wait in vain"""
 
 
 class LeaseLost(PenstockError):

@@ -43,6 +43,20 @@ def test_data_is_read_from_stdin_or_decoded(cli: CommandLine, mail: penstock.Job
     assert data == [b'["from a pipe"]', b"\xff\xfe\x00", b"\xff\xfe\x00"]
 
 
+def test_a_job_without_room_is_told_what_helps_here(cli: CommandLine, mail: penstock.Jobs) -> None:
+    mail.configure(max_length=1)
+    mail.add("email", b"x")
+
+    result = cli("job", "send", "mail", "email", "1")
+
+    assert result.exit_code == 1
+    assert "1 of at most 1 jobs and has no room for this job (1 bytes)" in result.stderr
+    assert result.stderr.endswith(
+        "try again when workers have caught up, raise its limits, or, from Python, send with "
+        "wait=...\n"
+    )
+
+
 def test_all_options_of_a_job_can_be_given(cli: CommandLine, mail: penstock.Jobs) -> None:
     options = [
         *("--priority", "-7", "--attempts", "5", "--backoff", "2.5", "--timeout", "60"),

@@ -217,6 +217,75 @@ def test_whoever_can_wait_waits_for_room(mail: penstock.Jobs, hand: Hand) -> Non
     assert hand.run_all() == [2]
 
 
+@pytest.mark.parametrize(("setting", "held"), [("max_length", 10), ("max_bytes", 20)])
+def test_more_than_a_queue_takes_is_sent_as_room_comes(
+    mail: penstock.Jobs, hand: Hand, setting: str, held: int
+) -> None:
+    mail.configure(**{setting: held})
+    items = [f"{number:02}".encode() for number in range(35)]
+
+    with ThreadPoolExecutor(1) as sender:
+        sending = sender.submit(mail.add_many, "email", items, wait=20)
+        started: list[tuple[str, bytes]] = []
+        while len(started) < len(items):
+            started += [(job.id, bytes(job.data)) for job in hand.take(5)]
+        sent = sending.result(20)
+
+    assert started == [(job.id, item) for job, item in zip(sent, items, strict=True)]
+
+
+def test_of_a_batch_that_waits_in_vain_what_had_room_is_counted(mail: penstock.Jobs) -> None:
+    mail.configure(max_length=10)
+
+    with pytest.raises(
+        QueueFull, match="10 of at most 10 jobs and has no room for this job"
+    ) as refused:
+        mail.add_many("email", range(25), wait=0.1)
+
+    assert refused.value.accepted == 10  # type: ignore[attr-defined]
+    assert [int(job.data) for job in mail.page("ready").jobs] == [*range(10)]
+
+
+def test_a_batch_that_a_queue_never_takes_whole_is_told_what_there_is_room_for(
+    mail: penstock.Jobs,
+) -> None:
+    mail.configure(max_length=10)
+
+    with pytest.raises(QueueFull) as refused:
+        mail.add_many("email", [b"x"] * 11)
+
+    assert str(refused.value) == (
+        "queue 'mail' holds 0 of at most 10 jobs, so it has room for 10, and the batch has 11; "
+        "send fewer at once, or with wait=... as many at a time as there is room for, or raise "
+        "its limits"
+    )
+    mail.configure(max_bytes=4)
+    with pytest.raises(
+        QueueFull, match=r"room for 10 \(4 bytes\), and the batch has 5 \(5 bytes\)"
+    ):
+        mail.add_many("email", [b"x"] * 5)
+    mail.configure(max_length=None)
+    with pytest.raises(QueueFull, match="room for 4 bytes, and the batch has 5 bytes;"):
+        mail.add_many("email", [b"x"] * 5)
+
+
+def test_a_job_that_can_never_have_room_does_not_wait_for_it(mail: penstock.Jobs) -> None:
+    mail.configure(max_bytes=10)
+    began_at = time.monotonic()
+
+    with pytest.raises(QueueFull) as refused:
+        mail.add("email", b"x" * 11, wait=60)
+    with pytest.raises(QueueFull, match="never room for it") as refused_later:
+        mail.add_many("email", [b"x", b"x", b"x" * 11], wait=60)
+
+    assert time.monotonic() - began_at < 30
+    assert str(refused.value) == (
+        "queue 'mail' takes 10 bytes of data (its max_bytes), and this job alone has 11, so there "
+        "is never room for it; send less data, or raise max_bytes"
+    )
+    assert refused_later.value.accepted == 2  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(
     "numbers",
     [
@@ -338,6 +407,7 @@ def test_the_wait_for_room_begins_when_there_is_none(mail: penstock.Jobs) -> Non
 
     timer = threading.Timer(0.2, lambda: mail.cancel("ready"))
     jobs = mail.add_many("email", items(), wait=0.7)
+    timer.join()
 
     assert len(jobs) == 251
 

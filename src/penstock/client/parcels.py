@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.client.job_ids import new_ids
@@ -49,6 +50,14 @@ def pack_plain_job(max_payload: int, item: object) -> bytes:
 
 def size_of_job(packed: Packed) -> int:
     return len(packed) if isinstance(packed, bytes) else len(packed[0])
+
+
+def fitting(batch: Sequence[Packed], room: int | None, room_bytes: int | None) -> int:
+    """How many jobs, from the first on, there is room for (None: for any number); at least 1, as
+    that is what is left to try.
+    """
+    sizes = accumulate(map(size_of_job, batch[:room]))
+    return max(1, sum(room_bytes is None or size <= room_bytes for size in sizes))
 
 
 def seal(options: JobOptions, batch: list[Packed]) -> Parcel:

@@ -16,7 +16,14 @@ from penstock.client._sync.subscription import Subscription, listen
 from penstock.client._sync.transport import pause
 from penstock.client.batches import Batches, check_items
 from penstock.client.job_ids import new_id
-from penstock.client.parcels import groups_of, pack_job, pack_plain_job, seal, size_of_job
+from penstock.client.parcels import (
+    fitting,
+    groups_of,
+    pack_job,
+    pack_plain_job,
+    seal,
+    size_of_job,
+)
 from penstock.codec.ids import id_number
 from penstock.codec.records import open_event
 from penstock.codec.values import split_words
@@ -79,7 +86,7 @@ _BATCH_JOBS = 250
 _BATCH_SCHEDULED = 100
 """They keep the server busy for twice as long, each."""
 _CHUNK = 250
-_ROOM_S = 0.5
+_FIRST_ROOM_S, _ROOM_S = 0.02, 0.5
 _MAX_SEARCHED = 10_000
 _TEMPLATES = 1000
 
@@ -118,6 +125,10 @@ class Jobs:
         """Send many jobs with the same options, in batches of up to 250; `items` is read one batch
         ahead. Each batch is added whole or not at all. If one is refused, the ones before it stay
         (`error.accepted` says how many).
+
+        With `wait`, a batch that the queue has no room for is sent in smaller ones, in order and as
+        room comes, so that there may be more jobs than the queue takes at once. It is given up when
+        no job has found room for so long.
         """
         check_items(items, "the data of each job")
         return self.send(make_options(type, options), items)
@@ -163,7 +174,7 @@ class Jobs:
         )
         try:
             while parcel := batches.take():
-                sent += self._send_parcel(options, parcel, batches.prepare)
+                self._send_parcel(options, parcel, sent, batches.prepare)
         except Exception as error:
             error.accepted = len(sent)  # type: ignore[attr-defined]
             raise
@@ -408,8 +419,9 @@ class Jobs:
 
     def _send_packed(self, options: JobOptions, packed: Packed) -> Job[Any]:
         """Send one job as many are sent: without a template, and again if need be."""
-        [job] = self._send_parcel(options, seal(options, [packed]))
-        return job
+        sent: list[Job[Any]] = []
+        self._send_parcel(options, seal(options, [packed]), sent)
+        return sent[0]
 
     def _build(
         self, options: JobOptions, operation: Operation, number: int, data: bytes
@@ -428,7 +440,40 @@ class Jobs:
         return template
 
     def _send_parcel(
-        self, options: JobOptions, parcel: Parcel, prepare_next: Meanwhile = None
+        self,
+        options: JobOptions,
+        parcel: Parcel,
+        sent: list[Job[Any]],
+        prepare_next: Meanwhile = None,
+    ) -> None:
+        """Send jobs, and put them with those `sent`: together, or as many at a time as there is
+        room for if they can wait.
+        """
+        left, wait_s, deadline = parcel.batch, _FIRST_ROOM_S, None
+        while True:
+            try:
+                sent += self._send_whole(options, parcel, prepare_next)
+                left, wait_s, deadline = left[len(parcel.batch) :], _FIRST_ROOM_S, None
+                if not left:
+                    return
+                # Not all that is left: it would be refused, and be sent in vain, time and again.
+                size = 2 * len(parcel.batch)
+            except QueueFull as refusal:
+                if refusal.is_final or options.wait_s <= 0:
+                    raise
+                size = fitting(parcel.batch, refusal.room, refusal.room_bytes)
+                if len(parcel.batch) == 1:
+                    # From now on, as the first request may have been under way for long.
+                    deadline = deadline or time.monotonic() + options.wait_s
+                    left_s = deadline - time.monotonic()
+                    if left_s <= 0:
+                        raise
+                    pause(min(left_s, wait_s))
+                    wait_s = min(2 * wait_s, _ROOM_S)
+            parcel = seal(options, left[:size])
+
+    def _send_whole(
+        self, options: JobOptions, parcel: Parcel, prepare_next: Meanwhile
     ) -> list[Job[Any]]:
         client, keys, kind = self._client, self._keys, options.type
         made: list[Job[Any]] = []
@@ -440,23 +485,13 @@ class Jobs:
             if prepare_next is not None:
                 prepare_next()
 
-        deadline: float | None = None
         while True:
             made.clear()
             try:
                 existing = self._send(parcel, options.id != "", while_it_is_sent)
                 break
             except IdTaken:
-                pass
-            except QueueFull:
-                # From now on, as the first request may have been under way for long.
-                if deadline is None:
-                    deadline = time.monotonic() + options.wait_s
-                left_s = deadline - time.monotonic()
-                if left_s <= 0:
-                    raise
-                pause(min(left_s, _ROOM_S))
-            parcel = seal(options, parcel.batch)
+                parcel = seal(options, parcel.batch)
         if made and not existing:
             return made
         return [

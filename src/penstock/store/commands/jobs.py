@@ -292,13 +292,41 @@ def _claim(
 
 
 def _full(keys: QueueKeys, reply: list[Any]) -> QueueFull:
-    _, waiting, max_length, held, max_bytes = (
-        int(part) if part != b"full" else 0 for part in reply
-    )
-    holds = f"{waiting} of at most {max_length} jobs" if max_length else f"{waiting} jobs"
-    if max_bytes:
-        holds += f" and {held} of at most {max_bytes} bytes"
-    return QueueFull(
-        f"queue {keys.queue!r} holds {holds} and has no room for more; "
-        "try again when workers have caught up, send with wait=..., or raise its limits"
-    )
+    """A maximum is -1 if there is none."""
+    waiting, max_length, held, max_bytes, added, added_bytes = (int(part) for part in reply[1:])
+    room = None if max_length < 0 else max(0, max_length - waiting)
+    room_bytes = None if max_bytes < 0 else max(0, max_bytes - held)
+    is_too_large = added == 1 and 0 <= max_bytes < added_bytes
+    limits = [] if room is None else [f"{waiting} of at most {max_length} jobs"]
+    limits += [] if room_bytes is None else [f"{held} of at most {max_bytes} bytes"]
+    holds = " and ".join(limits)
+    if is_too_large:
+        text = (
+            f"takes {max_bytes} bytes of data (its max_bytes), and this job alone has "
+            f"{added_bytes}, so there is never room for it; send less data, or raise max_bytes"
+        )
+    elif added == 1:
+        text = (
+            f"holds {holds} and has no room for this job ({added_bytes} bytes); try again when "
+            "workers have caught up, raise its limits, or, from Python, send with wait=..."
+        )
+    else:
+        # It may be more than an empty queue takes, and then it is no use to try again.
+        batch = _amount(
+            added if room is not None else None, added_bytes if max_bytes >= 0 else None
+        )
+        text = (
+            f"holds {holds}, so it has room for {_amount(room, room_bytes)}, and the batch has "
+            f"{batch}; send fewer at once, or with wait=... as many at a time as there is room "
+            "for, or raise its limits"
+        )
+    error = QueueFull(f"queue {keys.queue!r} {text}")
+    error.room, error.room_bytes, error.is_final = room, room_bytes, is_too_large
+    return error
+
+
+def _amount(count: int | None, size: int | None) -> str:
+    """So many jobs and bytes, or only what counts."""
+    if size is None:
+        return str(count)
+    return f"{size} bytes" if count is None else f"{count} ({size} bytes)"

@@ -118,7 +118,7 @@ function jobs.refuse_jobs(keys, sending, origin)
   if sending.added == 0 or not (max_length or max_bytes) then return nil end
   local waiting, bytes = jobs.waiting_jobs(keys), tonumber(settings.waiting_bytes) or 0
   if (max_length and waiting + sending.added > max_length) or (max_bytes and bytes + sending.bytes > max_bytes) then
-    return {'full', waiting, max_length or 0, bytes, max_bytes or 0}
+    return {'full', waiting, max_length or -1, bytes, max_bytes or -1, sending.added, sending.bytes}
   end
   return nil
 end

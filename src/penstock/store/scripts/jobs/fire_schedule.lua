@@ -15,7 +15,7 @@
 -- Returns {'ok'}
 --         {'late'}          somebody else was first, or the schedule was changed since
 --         {'taken', id}     a job with this id is there already; make another id, then send again
---         {'full', waiting, max, bytes, max_bytes}   there is no room for these jobs
+--         {'full', waiting, max, bytes, max_bytes, added, added_bytes}   there is no room for these jobs; -1: no maximum
 --         {'no_number', name}                        what new jobs need is stored but is no number
 --         {'newer', layout}    the queue was written by a newer version
 -- include clock channels memory queue chunks job_keys records changes lines endings wake job_queue admit plain

@@ -17,7 +17,7 @@
 --         {'conflict', id}                     the given id belongs to another job
 --         {'no_queue'}                         register the queue, then send again with an incarnation
 --         {'queue_exists'}                     under another incarnation; unregister this one, then send again without
---         {'full', waiting, max, bytes, max_bytes}   there is no room for these jobs
+--         {'full', waiting, max, bytes, max_bytes, added, added_bytes}   there is no room for these jobs; -1: no maximum
 --         {'no_number', name}                        what new jobs need is stored but is no number
 --         {'tasks'}                            the queue holds plain tasks
 --         {'newer', layout}                    the queue was written by a newer version
