@@ -160,3 +160,27 @@ def test_faults_that_make_no_sense_are_refused(penstock: TestPenstock) -> None:
         penstock.crash("work", at="middle")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match="times is 0"):
         penstock.crash("work", times=0)
+    for nonsense in (5, None, print):
+        with pytest.raises(InvalidArgument, match="name a job, a function that is one, or a type"):
+            penstock.crash(nonsense)  # type: ignore[arg-type]
+
+
+def test_a_type_that_nobody_knows_is_found_when_it_is_run(penstock: TestPenstock) -> None:
+    work.send()
+    penstock.crash("wrok")
+
+    with pytest.raises(InvalidArgument, match=r"of type 'wrok', but none was sent .* have work$"):
+        penstock.run_all()
+
+
+def test_a_type_of_which_a_job_was_sent_may_have_its_function_in_a_later_run(
+    penstock: TestPenstock,
+) -> None:
+    @job(type="other")
+    def other() -> None: ...
+
+    sent = other.send()
+    penstock.crash("other")
+
+    assert penstock.run_all().crashed == []
+    assert penstock.run_all(other).crashed == [sent.id]

@@ -5,18 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from penstock.client._async.job import AsyncJob
+from penstock.client._sync.job import Job
 from penstock.client._sync.router import Router
 from penstock.client.functions import JobFunction
 from penstock.client.wire import ConnectionLost, ReplyError
 from penstock.errors import InvalidArgument
+from penstock.model.jobs import JobInfo
+from penstock.model.names import shown
 from penstock.store.script import SIMULATED, job_script_names, load, script_names
 
 if TYPE_CHECKING:
-    from penstock.client._async.job import AsyncJob
-    from penstock.client._sync.job import Job
     from penstock.client.address import Address
     from penstock.client.wire import Meanwhile
-    from penstock.model.jobs import HandedOut, JobInfo
+    from penstock.model.jobs import HandedOut
 
     Victim = str | Job[Any] | AsyncJob[Any] | JobInfo | JobFunction[..., Any]
 
@@ -38,8 +40,17 @@ class Faults:
             self._crashes.append(_Crash("", "", victim, at, times))
         elif isinstance(victim, JobFunction):
             self._crashes.append(_Crash("", victim.queue, victim.type, at, times))
-        else:
+        elif isinstance(victim, Job | AsyncJob | JobInfo):
             self._crashes.append(_Crash(victim.id, victim.queue, victim.type, at, times))
+        else:
+            raise InvalidArgument(
+                f"{shown(victim)} is nothing that a worker could run; name a job, a function that "
+                "is one, or a type"
+            )
+
+    def crashing_types(self) -> set[str]:
+        """Those that were named by themselves, so that there may be none of such a name."""
+        return {crash.type for crash in self._crashes if crash.times > 0 and crash.queue == ""}
 
     def must_crash(self, queue: str, job: HandedOut, at: Point) -> bool:
         """Whether the worker dies now; each time counts."""

@@ -9,6 +9,7 @@ from penstock.client._async.client import AsyncPenstock
 from penstock.client.functions import JobFunction
 from penstock.codec.ids import id_number
 from penstock.codec.values import open_call
+from penstock.errors import InvalidArgument
 from penstock.model.job_options import check_seconds
 from penstock.model.jobs import FINAL_STATES, JOB_STATES
 from penstock.testing.clock import VirtualClock, as_datetime, epoch_ms
@@ -131,6 +132,7 @@ class AsyncTestPenstock(AsyncPenstock):
         if until is not None:
             deadline_ms = self._clock.now_ms + round(check_seconds("until", until) * 1000)
         handlers = self._handlers(items)
+        await self._check_crashes(handlers)
         worker = VirtualWorker(self, handlers, self._clock, self._faults, self._fallen, complete)
         self._workers.append(worker)
         try:
@@ -145,6 +147,16 @@ class AsyncTestPenstock(AsyncPenstock):
             around = [] if self._module is None else [self._module]
             items = (*self._registered, *around)
         return find_functions(items)
+
+    async def _check_crashes(self, handlers: Handlers) -> None:
+        """A type that is mistyped would let no worker die, and the test pass without a crash."""
+        known = {type for types in handlers.jobs.values() for type in types}
+        for type in sorted(self._faults.crashing_types() - known):
+            if not await self.sent(type):
+                raise InvalidArgument(
+                    f"a worker is to die over a job of type {type!r}, but none was sent and no "
+                    f"function of this run has it; they have {', '.join(sorted(known))}"
+                )
 
     async def _set(self, now_ms: int) -> datetime:
         self._clock.set(now_ms)
