@@ -89,6 +89,20 @@ def test_a_rate_limit_spreads_jobs_over_time(penstock: TestPenstock) -> None:
     assert waited == [0, 60, 120, 180]
 
 
+def test_jobs_that_expire_in_a_run_are_dead(penstock: TestPenstock) -> None:
+    before, first, second = (add.options(expires=s).send(1, 1) for s in (5, 15, 20))
+    penstock.advance(10)
+    assert penstock.run_all(until=0).dead == [before.id]
+    assert first.state == "done"
+    late = add.options(expires=5).send(1, 1)
+    penstock.advance(10)
+
+    summary = penstock.run_all()
+
+    assert (summary.ran, summary.dead) == ([], [late.id])
+    assert (second.state, late.info().reason) == ("done", "expired")
+
+
 def test_a_run_until_a_time_leaves_the_rest_and_the_clock_there(penstock: TestPenstock) -> None:
     soon = add.options(delay=10).send(1, 1)
     later = add.options(delay=11).send(1, 1)

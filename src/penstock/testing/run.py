@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.testing.worker import VirtualWorker
 
 _MAX_VAIN_STEPS = 1000
+_PAGE = 1000
 
 
 @dataclass(slots=True)
@@ -35,6 +36,7 @@ class RunSummary:
     retried: list[str] = field(default_factory=list)
     """one for each attempt that was not to be the last"""
     dead: list[str] = field(default_factory=list)
+    """also those that have expired, which were never run"""
     cancelled: list[str] = field(default_factory=list)
     errors: dict[str, list[BaseException]] = field(default_factory=dict)
     """what its attempts have raised, by job"""
@@ -61,6 +63,9 @@ class Run:
         self._waits_ms: dict[str, int] = {}
         self._unsent: dict[str, tuple[int, list[str]]] = {}
         """queue -> when it last had schedules that sent nothing, and which"""
+        self._expired: dict[str, float] = {}
+        """job -> when it died of that"""
+        self._dead_counts: dict[str, int] = {}
         self._vain_steps = 0
         self._summary = RunSummary()
 
@@ -69,12 +74,14 @@ class Run:
             await self._check_ends()
         await self._worker.start()
         try:
+            await self._find_expired()  # by earlier runs
             await self._beat()
             while True:
                 is_vain = True
                 # Not a generator: every queue gets its turn.
                 while any([await self._serve(queue) for queue in self._worker.queues]):
                     is_vain = False
+                self._summary.dead += await self._find_expired()
                 if not await self._move_on(is_vain):
                     break
         finally:
@@ -124,6 +131,30 @@ class Run:
             return
         fates = {"dead": self._summary.dead, "cancelled": self._summary.cancelled}
         fates.get(info.state, self._summary.retried).append(job)
+
+    async def _find_expired(self) -> list[str]:
+        """The jobs that have expired since this was asked last, in that order."""
+        found: list[JobInfo] = []
+        for queue in self._worker.queues:
+            count = (await self._client.jobs(queue).counts())["dead"]
+            if self._dead_counts.get(queue, 0) != count:
+                self._dead_counts[queue] = count
+                found += [job for job in await self._dead(queue) if job.reason == "expired"]
+        new = [job for job in found if self._expired.get(job.id) != job.finished_at]
+        self._expired |= {job.id: job.finished_at for job in new}
+        return [job.id for job in sorted(new, key=lambda job: job.finished_at)]
+
+    async def _dead(self, queue: str) -> list[JobInfo]:
+        found: list[JobInfo] = []
+        cursor = ""
+        while True:
+            page = await self._client.jobs(queue).page(
+                "dead", after=cursor, limit=_PAGE, with_data=False
+            )
+            found += page.jobs
+            cursor = page.cursor
+            if not cursor:
+                return found
 
     async def _fire(self, queue: str, schedules: list[str]) -> bool:
         if not schedules:
