@@ -89,6 +89,29 @@ def test_a_rate_limit_spreads_jobs_over_time(penstock: TestPenstock) -> None:
     assert waited == [0, 60, 120, 180]
 
 
+@pytest.mark.parametrize("key", ["", "k"])
+def test_the_clock_stops_when_the_last_job_has_run(penstock: TestPenstock, key: str) -> None:
+    began_at = penstock.now
+    add.options(key=key).send_many([(1, 1), (2, 2)])
+    penstock.jobs("default").limit(key, rate=1, per=3600, burst=1)
+    penstock.jobs("default").add("nobody_runs_this")
+
+    penstock.run_all()
+
+    assert penstock.now == began_at + timedelta(hours=1)
+
+
+def test_a_schedule_goes_on_while_the_limit_of_its_queue_is_reached(
+    penstock: TestPenstock,
+) -> None:
+    penstock.schedules("default").add(
+        "often", "add", [[1, 2]], every=3600, ends_at=penstock.now + timedelta(hours=3)
+    )
+    penstock.jobs("default").limit(rate=1, per=timedelta(days=1), burst=1)
+
+    assert len(penstock.run_all().done) == 3
+
+
 def test_jobs_that_expire_in_a_run_are_dead(penstock: TestPenstock) -> None:
     before, first, second = (add.options(expires=s).send(1, 1) for s in (5, 15, 20))
     penstock.advance(10)

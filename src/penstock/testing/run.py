@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.codec.ids import id_number
 from penstock.errors import InvalidArgument, RunTooLong
+from penstock.model.jobs import WAITING_STATES
 from penstock.model.retries import Retry
 from penstock.model.schedules import decode_schedule
 from penstock.store.commands import job_records, job_rules
@@ -94,7 +95,8 @@ class Run:
         if claim.word == "not_working":
             await self._worker.start()
             return True
-        self._waits_ms[queue] = claim.wait_ms
+        is_idle = claim.word == "limited" and not await self._has_more(queue)
+        self._waits_ms[queue] = -1 if is_idle else claim.wait_ms
         for job in claim.jobs:
             await self._perform(queue, job)
         return bool(await self._fire(queue, claim.schedules) or claim.jobs or claim.word == "again")
@@ -131,6 +133,17 @@ class Run:
             return
         fates = {"dead": self._summary.dead, "cancelled": self._summary.cancelled}
         fates.get(info.state, self._summary.retried).append(job)
+
+    async def _has_more(self, queue: str) -> bool:
+        """Whether something is left to run; a queue whose limit is reached does not tell."""
+        jobs = self._client.jobs(queue)
+        for type in self._worker.types(queue):
+            counts = await jobs.counts(type=type)
+            if any(counts[state] for state in WAITING_STATES):
+                return True
+        keys = self._client.keys.queue(queue)
+        _, schedules = await self._client.store.run(job_rules.list_schedules(keys))
+        return any(stored.slot_ms is not None for stored in schedules)
 
     async def _find_expired(self) -> list[str]:
         """The jobs that have expired since this was asked last, in that order."""

@@ -78,6 +78,9 @@ class VirtualWorker:
     def queues(self) -> list[str]:
         return list(self._handlers.jobs)
 
+    def types(self, queue: str) -> list[str]:
+        return list(self._handlers.jobs[queue])
+
     async def start(self) -> None:
         """Register and join all queues, under an id never used before."""
         self._session = session = _Session(self._client, "test")
