@@ -10,6 +10,7 @@ import pytest
 
 import penstock
 from penstock.errors import InvalidArgument
+from penstock.worker.handlers import choose_handlers, collect_handlers
 from tests.job_invariants import check_jobs
 from tests.servers import wait_for
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.client.functions import JobFunction
+    from penstock.worker.handlers import Handlers
     from tests.worker.conftest import RunningWorker
 
     Serve = Callable[..., RunningWorker]
@@ -35,6 +37,13 @@ class Order:
     def fill(self, ps: penstock.Penstock, count: int, **options: Any) -> None:
         for queue, function in self.functions.items():
             function.on(ps).options(**options).send_many([(queue,)] * count)
+
+    def handler(self) -> Callable[..., None]:
+        """The same for plain tasks, in the queue `tasks`."""
+        return penstock.handler("tasks")(lambda task, _: self._note(task.decode()))
+
+    def mixed(self) -> Handlers:
+        return collect_handlers([self.handler(), *self.functions.values()])
 
     def _note(self, name: str) -> None:
         self.came.append(name)
@@ -67,6 +76,55 @@ def test_strictly_in_order_a_new_job_of_an_earlier_queue_goes_next(
 
     wait_for(lambda: "urgent" in order.came)
     assert order.came.index("urgent") <= seen + 2
+
+
+@pytest.mark.parametrize("lasts_s", [0.0, 0.003])
+@pytest.mark.parametrize("queues", [["jobs", "tasks"], ["tasks", "jobs"]])
+def test_strictly_in_order_it_is_the_same_which_queue_holds_plain_tasks(
+    ps: penstock.Penstock,
+    start_worker: Callable[..., RunningWorker],
+    queues: list[str],
+    lasts_s: float,
+) -> None:
+    order = Order("jobs", lasts_s=lasts_s)
+    order.fill(ps, 100)
+    ps.queue("tasks").enqueue_many([b"tasks"] * 100)
+
+    start_worker(choose_handlers(order.mixed(), queues, "app"), strict=True)
+
+    wait_for(lambda: len(order.came) == 200)
+    assert order.came == [queues[0]] * 100 + [queues[1]] * 100
+
+
+@pytest.mark.parametrize("queues", [["jobs", "tasks"], ["tasks", "jobs"]])
+def test_a_worker_serves_queues_in_the_order_in_which_their_functions_are_given(
+    ps: penstock.Penstock, start_worker: Callable[..., RunningWorker], queues: list[str]
+) -> None:
+    order = Order("jobs")
+    order.fill(ps, 100)
+    ps.queue("tasks").enqueue_many([b"tasks"] * 100)
+    functions: dict[str, Any] = {"jobs": order.functions["jobs"], "tasks": order.handler()}
+
+    start_worker([functions[queue] for queue in queues], strict=True)
+
+    wait_for(lambda: len(order.came) == 200)
+    assert order.came == [queues[0]] * 100 + [queues[1]] * 100
+
+
+@pytest.mark.parametrize("queues", [["jobs", "tasks"], ["tasks", "jobs"]])
+def test_weights_hold_between_jobs_and_plain_tasks(
+    ps: penstock.Penstock, start_worker: Callable[..., RunningWorker], queues: list[str]
+) -> None:
+    order = Order("jobs", lasts_s=0.004)
+    order.fill(ps, 120)
+    ps.queue("tasks").enqueue_many([b"tasks"] * 120)
+
+    start_worker(
+        choose_handlers(order.mixed(), queues, "app"), weights={queues[0]: 5, queues[1]: 1}
+    )
+
+    wait_for(lambda: len(order.came) >= 120)
+    assert Counter(order.came[:120])[queues[0]] == pytest.approx(100, abs=12)
 
 
 def test_what_is_started_keeps_to_the_weights_while_all_queues_have_work(

@@ -38,10 +38,8 @@ class Handlers(NamedTuple):
     """queue -> type -> function"""
     backoffs: dict[str, Callable[[int], float]]
     """name -> how long to wait after so many failures (s)"""
-
-    @property
-    def queues(self) -> list[str]:
-        return list(dict.fromkeys((*self.tasks, *self.jobs)))
+    queues: list[str]
+    """all that are served, in the order in which they are served strictly"""
 
 
 class Handler(NamedTuple):
@@ -132,18 +130,21 @@ def as_handlers(
     if isinstance(given, Handlers):
         return given
     if isinstance(given, Mapping):
-        return Handlers({queue: make_handler(value) for queue, value in given.items()}, {}, {})
+        tasks = {queue: make_handler(value) for queue, value in given.items()}
+        return Handlers(tasks, {}, {}, list(tasks))
     return collect_handlers(given)
 
 
 def collect_handlers(
     functions: Iterable[Function | JobFunction[..., Any]], source: str = "the list"
 ) -> Handlers:
-    """Functions marked with `handler` or `job`, by queue."""
+    """Functions marked with `handler` or `job`, by queue, in the order in which they are given."""
+    order: dict[str, None] = {}
     tasks: dict[str, Handler] = {}
     jobs: dict[str, dict[str, JobFunction[..., Any]]] = {}
     for function in functions:
         if isinstance(function, JobFunction):
+            order[function.queue] = None
             types = jobs.setdefault(function.queue, {})
             if types.setdefault(function.type, function) is not function:
                 raise HandlerNotFound(
@@ -160,6 +161,7 @@ def collect_handlers(
                 "{'queue': function}"
             )
         for queue in queues:
+            order[queue] = None
             if queue in tasks and tasks[queue].function is not function:
                 raise HandlerNotFound(f"{source} has two handlers for queue {queue!r}; keep one")
             tasks[queue] = make_handler(function)
@@ -168,7 +170,7 @@ def collect_handlers(
             f"{source} has both a handler and jobs for queue {queue!r}; a queue holds either plain "
             "tasks or jobs, so give one of them another queue"
         )
-    return Handlers(tasks, jobs, {})
+    return Handlers(tasks, jobs, {}, list(order))
 
 
 def choose_handlers(handlers: Handlers, queues: list[str], source: str) -> Handlers:
@@ -188,9 +190,10 @@ def choose_handlers(handlers: Handlers, queues: list[str], source: str) -> Handl
                 f"mark a function with @penstock.handler({queue!r}) or "
                 f"@penstock.job(queue={queue!r})"
             )
-    wanted = queues or handlers.queues
+    wanted = list(dict.fromkeys(queues or handlers.queues))
     return Handlers(
         {queue: handlers.tasks[queue] for queue in wanted if queue in handlers.tasks},
         {queue: handlers.jobs[queue] for queue in wanted if queue in handlers.jobs},
         handlers.backoffs,
+        wanted,
     )
