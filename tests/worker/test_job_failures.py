@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import penstock
+from penstock.errors import HandlerNotFound
 from tests.servers import wait_for
 from tests.worker.job_kinds import (
     EVERYWHERE,
@@ -181,6 +182,41 @@ def test_a_named_backoff_says_how_long_to_wait(ps: penstock.Penstock, serve: Ser
 
     job.result(20)
     assert asked == [1, 2]
+
+
+def test_a_worker_is_given_named_backoffs_in_the_list_of_its_functions(
+    ps: penstock.Penstock, start_worker: Callable[..., RunningWorker]
+) -> None:
+    asked: list[int] = []
+
+    @penstock.backoff("patient")
+    def patient(failures: int) -> float:
+        asked.append(failures)
+        return 0.02 * failures
+
+    start_worker([in_thread, patient])
+    job = in_thread.on(ps).options(attempts=3, backoff="named:patient").send("fail in passing")
+
+    job.result(20)
+    assert asked == [1, 2]
+
+
+def test_two_backoffs_of_one_name_are_refused(ps: penstock.Penstock) -> None:
+    first = penstock.backoff("patient")(lambda failures: 1.0)
+    second = penstock.backoff("patient")(lambda failures: 2.0)
+
+    with pytest.raises(HandlerNotFound, match="two backoffs of the name 'patient'; keep one"):
+        penstock.Worker(ps.settings, [in_thread, first, second])
+
+
+def test_a_function_without_a_mark_is_refused_with_all_that_it_could_be(
+    ps: penstock.Penstock,
+) -> None:
+    def patient(failures: int) -> float:
+        return 1.0
+
+    with pytest.raises(HandlerNotFound, match=r"@penstock.job or @penstock.backoff\('name'\)"):
+        penstock.Worker(ps.settings, [in_thread, patient])
 
 
 @pytest.mark.parametrize(

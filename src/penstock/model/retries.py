@@ -27,7 +27,7 @@ _STORED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """The wait after each failure. Build one with `fixed`, `exponential` or `named`."""
+    """The wait after each failure. Build one with `fixed` or `exponential`."""
 
     kind: Literal["fixed", "exponential", "named"]
     delay_ms: int = 0
@@ -56,7 +56,7 @@ class Backoff:
         if self.kind == "exponential" and self.delay_ms > self.cap_ms:
             raise InvalidArgument(
                 f"an exponential backoff that begins at {self.delay_ms} ms cannot be capped at "
-                f"{self.cap_ms} ms; raise cap_s, or use fixed()"
+                f"{self.cap_ms} ms; raise cap_s, or use penstock.fixed(...)"
             )
         _check_jitter(self.jitter)
 
@@ -100,8 +100,8 @@ def parse_backoff(given: str | float | timedelta | Backoff | None) -> Backoff:
     if prefix != "named" or not name:
         raise InvalidArgument(
             f"backoff {given!r} is not known; give 'exponential', 'fixed', 'none', "
-            "'named:<name>', a number of seconds, a timedelta, or what fixed(), exponential() or "
-            "named() returns"
+            "'named:<name>', a number of seconds, a timedelta, penstock.fixed(...) or "
+            "penstock.exponential(...)"
         )
     return named(name)
 

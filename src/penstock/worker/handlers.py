@@ -22,6 +22,8 @@ Function = (
 )
 F = TypeVar("F", bound=Function)
 B = TypeVar("B", bound=Callable[[int], float])
+Served = Function | JobFunction[..., Any] | Callable[[int], float]
+"""A handler, a job, or a backoff that jobs name."""
 
 _MARK = "__penstock_queues__"
 
@@ -71,6 +73,9 @@ def handler(queue: str) -> Callable[[F], F]:
 def backoff(name: str) -> Callable[[B], B]:
     """Mark a function as the backoff of this name: it gets how often the job has failed, and
     returns the seconds to wait. Jobs name it with `backoff="named:<name>"`.
+
+    `penstock worker run MODULE` finds it in the module, beside the jobs; `serve` and `Worker` are
+    given it in their list.
     """
     check_name("backoff", name)
 
@@ -116,16 +121,14 @@ def find_handlers(module: ModuleType) -> Handlers:
     marked = [
         value
         for value in values
-        if isinstance(value, JobFunction) or isinstance(getattr(value, _MARK, None), tuple)
+        if isinstance(value, JobFunction)
+        or isinstance(getattr(value, _MARK, None), tuple)
+        or isinstance(getattr(value, _BACKOFF, None), str)
     ]
-    found = collect_handlers(marked, f"module {module.__name__!r}")
-    named = ((getattr(value, _BACKOFF, None), value) for value in values)
-    return found._replace(backoffs={n: value for n, value in named if isinstance(n, str)})
+    return collect_handlers(marked, f"module {module.__name__!r}")
 
 
-def as_handlers(
-    given: Handlers | Mapping[str, Handler | Function] | Iterable[Function | JobFunction[..., Any]],
-) -> Handlers:
+def as_handlers(given: Handlers | Mapping[str, Handler | Function] | Iterable[Served]) -> Handlers:
     """What a worker was given, in the one form it uses."""
     if isinstance(given, Handlers):
         return given
@@ -135,13 +138,14 @@ def as_handlers(
     return collect_handlers(given)
 
 
-def collect_handlers(
-    functions: Iterable[Function | JobFunction[..., Any]], source: str = "the list"
-) -> Handlers:
-    """Functions marked with `handler` or `job`, by queue, in the order in which they are given."""
+def collect_handlers(functions: Iterable[Served], source: str = "the list") -> Handlers:
+    """Functions marked with `handler` or `job`, by queue, in the order in which they are given, and
+    those marked with `backoff`, by name.
+    """
     order: dict[str, None] = {}
     tasks: dict[str, Handler] = {}
     jobs: dict[str, dict[str, JobFunction[..., Any]]] = {}
+    backoffs: dict[str, Callable[[int], float]] = {}
     for function in functions:
         if isinstance(function, JobFunction):
             order[function.queue] = None
@@ -152,25 +156,32 @@ def collect_handlers(
                     f"{function.queue!r}; keep one, or name the other with type=..."
                 )
             continue
-        queues = getattr(function, _MARK, ())
-        if not queues:
+        marked: Any = function  # only the mark tells which kind it is
+        queues = getattr(marked, _MARK, ())
+        named = getattr(marked, _BACKOFF, None)
+        if isinstance(named, str):
+            if backoffs.setdefault(named, marked) is not marked:
+                raise HandlerNotFound(
+                    f"{source} has two backoffs of the name {named!r}; keep one of them"
+                )
+        elif not queues:
             name = getattr(function, "__qualname__", repr(function))
             raise HandlerNotFound(
-                f"function {name!r} is not marked as a handler; "
-                "decorate it with @penstock.handler('queue') or @penstock.job, or pass "
+                f"function {name!r} is not marked as a handler; decorate it with "
+                "@penstock.handler('queue'), @penstock.job or @penstock.backoff('name'), or pass "
                 "{'queue': function}"
             )
         for queue in queues:
             order[queue] = None
             if queue in tasks and tasks[queue].function is not function:
                 raise HandlerNotFound(f"{source} has two handlers for queue {queue!r}; keep one")
-            tasks[queue] = make_handler(function)
+            tasks[queue] = make_handler(marked)
     for queue in tasks.keys() & jobs.keys():
         raise HandlerNotFound(
             f"{source} has both a handler and jobs for queue {queue!r}; a queue holds either plain "
             "tasks or jobs, so give one of them another queue"
         )
-    return Handlers(tasks, jobs, {}, list(order))
+    return Handlers(tasks, jobs, backoffs, list(order))
 
 
 def choose_handlers(handlers: Handlers, queues: list[str], source: str) -> Handlers:

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
     from penstock.client._async.client import AsyncPenstock
     from penstock.client._sync.client import Penstock
-    from penstock.client.functions import JobFunction
     from penstock.client.settings import Settings
-    from penstock.worker.handlers import Function
+    from penstock.worker.handlers import Function, Served
     from penstock.worker.supervisor import Board
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
@@ -28,13 +27,13 @@ _STOPPING = (signal.SIGTERM, signal.SIGINT)
 
 def serve(
     client: Penstock | AsyncPenstock,
-    handlers: Iterable[Function | JobFunction[..., Any]] | Mapping[str, Function],
+    handlers: Iterable[Served] | Mapping[str, Function],
     **options: Any,
 ) -> None:
     """Work until SIGTERM or SIGINT, on the store of `client`.
 
-    `handlers` are functions marked with `@penstock.handler` or `@penstock.job`, or a mapping from
-    queue to function.
+    `handlers` are functions marked with `@penstock.handler` or `@penstock.job`, and with
+    `@penstock.backoff` those that jobs name; or a mapping from queue to function.
     Options are those of `Worker`: concurrency, grace_s, name, lease_ms, heartbeat_ms, strict,
     weights.
     """

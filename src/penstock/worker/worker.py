@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from penstock.client._async.session import AsyncWorkerSession
     from penstock.client.functions import JobFunction
     from penstock.client.settings import Settings
-    from penstock.worker.handlers import Function, Handler
+    from penstock.worker.handlers import Function, Handler, Served
 
 log = logging.getLogger("penstock.worker")
 
@@ -47,7 +47,8 @@ _LEAVE_S = 5.0
 
 class Worker:
     """Serves queues, up to `concurrency` tasks or jobs at a time. `handlers` are functions marked
-    with `@penstock.handler` or `@penstock.job`, or a mapping from queue to function.
+    with `@penstock.handler` or `@penstock.job`, and with `@penstock.backoff` those that jobs name;
+    or a mapping from queue to function.
 
     Queues take turns; with `strict` a queue is served only while those before it are empty, with
     `weights` each gets its share of what is started.
@@ -56,9 +57,7 @@ class Worker:
     def __init__(
         self,
         settings: Settings,
-        handlers: Handlers
-        | Mapping[str, Handler | Function]
-        | Iterable[Function | JobFunction[..., Any]],
+        handlers: Handlers | Mapping[str, Handler | Function] | Iterable[Served],
         *,
         concurrency: int = 1,
         grace_s: float = 30.0,
