@@ -63,6 +63,17 @@ def test_a_schedule_by_interval_is_added_for_a_time(cli: CommandLine) -> None:
     assert added["ends_at_ms"] == datetime(2099, 1, 1, tzinfo=UTC).timestamp() * 1000
 
 
+def test_the_job_of_a_schedule_has_the_backoff_that_was_asked_for(cli: CommandLine) -> None:
+    cli(
+        *("schedule", "add", "pulse", "-q", "mail", "ping", "--every", "60"),
+        *("--attempts", "3", "--backoff", "exponential:2:60:0.1"),
+    )
+
+    [listed] = cli.json("schedule", "list")
+    assert listed["options"] == {"attempts": 3, "backoff": "exponential:2:60:0.1"}
+    assert cli("schedule", "run", "pulse", "-q", "mail").exit_code == 0
+
+
 def test_a_schedule_of_the_same_name_is_replaced(cli: CommandLine, schedules: Schedules) -> None:
     cli("schedule", "add", "pulse", "-q", "mail", "ping", "--every", "60")
     cli("schedule", "add", "pulse", "-q", "mail", "ping", "--every", "90")

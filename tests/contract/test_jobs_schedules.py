@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from penstock import exponential, fixed
+from penstock.codec.records import pack_head
+from penstock.codec.values import words_of
 from penstock.errors import InvalidArgument, ScheduleNotFound, WrongKind
+from penstock.model.job_options import MAX_WORDS, make_options
+from penstock.model.schedules import decode_schedule
+from penstock.store.commands.job_rules import list_schedules
+from penstock.worker.schedules import scheduled_jobs
 from tests.contract.job_slots import HOUR_MS, fall_due, fire, read
 from tests.contract.job_workers import Hand, written
 
@@ -69,6 +77,39 @@ def test_a_slot_sends_one_job_with_the_options_of_the_schedule(
     assert (job.priority, job.tags, job.attempts) == (-10, ("x",), 3)
     assert [found.id for found in mail.search("ann")] == [job.id]
     assert schedules.get("hourly").next_at == (slot + HOUR_MS) / 1000
+
+
+@pytest.mark.parametrize("any_store", ["debian"], indirect=True)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"timeout": timedelta(seconds=5)},
+        {"expires": timedelta(hours=1)},
+        {"delay": timedelta(milliseconds=1500)},
+        {"debounce": timedelta(seconds=5), "unique": "k"},
+        {"unique": "k", "unique_for": timedelta(hours=1)},
+        {"attempts": 3, "backoff": exponential(1, 60, 0.5)},
+        {"attempts": 3, "backoff": fixed(timedelta(seconds=3))},
+        {"attempts": 3, "backoff": timedelta(seconds=3)},
+        {"attempts": 3, "backoff": "named:patient"},
+        {"tags": {"x"}},
+        {"tags": ("x", "y"), "timeout": None},
+        {"search": ("to",)},
+    ],
+    ids=str,
+)
+def test_a_scheduled_job_has_the_options_that_it_would_have_if_it_were_sent(
+    ps: penstock.Penstock, options: dict[str, Any]
+) -> None:
+    ps.schedules("mail").add("hourly", "email", {"to": "ann"}, every=3600, **options)
+    [_, [schedule]] = ps.store.run(list_schedules(ps.keys.queue("mail")))
+
+    [fired] = scheduled_jobs(decode_schedule(schedule.definition), 1)
+
+    meant = make_options("email", options)  # type: ignore[arg-type]
+    words = words_of({"to": "ann"}, meant.search, MAX_WORDS)
+    head = pack_head(replace(meant, tags=tuple(sorted(meant.tags))), words)
+    assert (fired.head, fired.delay_ms, fired.window_ms) == (head, meant.delay_ms, meant.window_ms)
 
 
 def test_a_schedule_is_replaced_by_one_of_the_same_name(schedules: Schedules) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import pickle
 from datetime import timedelta
@@ -25,6 +26,7 @@ from penstock.model.retries import (
     fixed,
     named,
     parse_backoff,
+    write_backoff,
 )
 
 LONGEST_S = MAX_DURATION_MS // 1000
@@ -53,6 +55,9 @@ def most_chance() -> float:
     [
         (None, exponential()),
         ("exponential", Backoff("exponential", 1000, 3_600_000, 0.5)),
+        ("exponential:2", exponential(2)),
+        ("exponential:2:60", exponential(2, 60)),
+        ("exponential:0.5:60:0.1", Backoff("exponential", 500, 60_000, 0.1)),
         ("fixed", Backoff("fixed", 1000)),
         ("none", Backoff("fixed", 0)),
         (0, Backoff("fixed", 0)),
@@ -67,7 +72,13 @@ def test_a_backoff_can_be_given_in_many_ways(given: Any, meant: Backoff) -> None
     assert parse_backoff(given) == meant
 
 
-@pytest.mark.parametrize("given", ["", "linear", "named", "named:", "5", "Exponential", "fixed:5"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        *("", "linear", "named", "named:", "5", "Exponential", "fixed:5"),
+        *("exponential:", "exponential:soon", "exponential:1:2:0.5:4"),
+    ],
+)
 def test_an_unknown_backoff_is_refused_with_a_list_of_those_that_exist(given: str) -> None:
     with pytest.raises(InvalidArgument, match="is not known; give 'exponential', 'fixed', 'none'"):
         parse_backoff(given)
@@ -154,6 +165,13 @@ def test_a_backoff_is_stored_as_short_text(backoff: Backoff, text: str) -> None:
 @given(BACKOFFS)
 def test_a_stored_backoff_comes_back_as_it_was(backoff: Backoff) -> None:
     assert decode_backoff(encode_backoff(backoff)) == backoff
+
+
+@given(BACKOFFS)
+def test_a_backoff_can_be_written_in_text_and_numbers(backoff: Backoff) -> None:
+    written = json.loads(json.dumps(write_backoff(backoff)))
+
+    assert parse_backoff(written) == backoff
 
 
 def test_no_stored_backoff_is_the_default() -> None:

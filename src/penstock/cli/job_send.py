@@ -40,7 +40,8 @@ def with_job_options(function: Callable[..., None]) -> Callable[..., None]:
         "--backoff",
         metavar="B",
         type=_number_or_word,
-        help="Wait between attempts: exponential, fixed, none, named:NAME, or seconds.",
+        help="Wait between attempts: exponential[:BASE:CAP:JITTER], fixed, none, named:NAME, or "
+        "seconds.",
     )
     @click.option("--timeout", metavar="S", type=float, help="Seconds that it may run.")
     @click.option("--expires", metavar="S", type=float, help="Seconds in which it must start.")

@@ -8,12 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from penstock.errors import InvalidArgument
 from penstock.model.jobs import PRIORITIES, Priority
 from penstock.model.names import check_name, shown
-from penstock.model.retries import Backoff, encode_backoff, parse_backoff
+from penstock.model.retries import Backoff, encode_backoff, parse_backoff, write_backoff
 
 MAX_SECONDS = 366 * 24 * 3600.0
 """The longest delay, timeout or window that makes sense; more is taken for a mistake."""
@@ -24,8 +24,8 @@ _MAX_BACKOFF_BYTES = 255
 _MAX_TIMEOUT_MS = 2**32 - 1
 _PRIORITY_LIMIT = 2**31
 
-UniqueFor = Literal["queued", "done"] | float
 Seconds = float | timedelta
+UniqueFor = Literal["queued", "done"] | Seconds
 
 
 class JobSettings(TypedDict, total=False):
@@ -40,7 +40,7 @@ class JobSettings(TypedDict, total=False):
     expires: Seconds | None
     tenant: str
     key: str
-    tags: tuple[str, ...] | list[str]
+    tags: tuple[str, ...] | list[str] | set[str] | frozenset[str]
     unique: str
     unique_for: UniqueFor
     debounce: Seconds
@@ -81,6 +81,21 @@ def make_options(type: str, given: JobSettings) -> JobOptions:
     if not given and isinstance(type, str):
         return _usual_options(type)
     return _options(type, given)
+
+
+def plain_settings(given: JobSettings) -> dict[str, Any]:
+    """The same settings in text, numbers and lists, so that they can be kept as JSON and be given
+    again later. They have been checked.
+    """
+    return {name: _plain(value) for name, value in given.items()}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, Backoff):
+        return write_backoff(value)
+    return sorted(value) if isinstance(value, set | frozenset) else value
 
 
 @lru_cache(maxsize=1024)
@@ -273,9 +288,9 @@ def _unique(
             raise InvalidArgument("unique_for needs unique=..., the key that is to be unique")
         return b"", "", 0
     until = given.get("unique_for", "done")
-    if until in ("queued", "done"):
-        return _unique_key(key), until, 0
     if isinstance(until, str):
+        if until in ("queued", "done"):
+            return _unique_key(key), until, 0
         raise InvalidArgument(
             f"unique_for is {until!r}; give 'queued', 'done' or a time in seconds"
         )

@@ -96,14 +96,34 @@ def parse_backoff(given: str | float | timedelta | Backoff | None) -> Backoff:
         return fixed(1.0)
     if given == "none":
         return fixed(0)
-    prefix, _, name = given.partition(":")
-    if prefix != "named" or not name:
+    prefix, _, rest = given.partition(":")
+    if prefix == "named" and rest:
+        return named(rest)
+    numbers = _numbers(rest) if prefix == "exponential" else []
+    if not 1 <= len(numbers) <= 3:
         raise InvalidArgument(
             f"backoff {given!r} is not known; give 'exponential', 'fixed', 'none', "
-            "'named:<name>', a number of seconds, a timedelta, penstock.fixed(...) or "
-            "penstock.exponential(...)"
+            "'exponential:BASE:CAP:JITTER', 'named:<name>', a number of seconds, a timedelta, "
+            "penstock.fixed(...) or penstock.exponential(...)"
         )
-    return named(name)
+    return exponential(*numbers)
+
+
+def _numbers(text: str) -> list[float]:
+    """Those that are written with colons between; none if any part is something else."""
+    try:
+        return [float(part) for part in text.split(":")]
+    except ValueError:
+        return []
+
+
+def write_backoff(backoff: Backoff) -> str | float:
+    """How a user may write it, in text and numbers alone; `parse_backoff` reads it as the same."""
+    if backoff.kind == "named":
+        return f"named:{backoff.name}"
+    if backoff.kind == "fixed":
+        return backoff.delay_ms / 1000
+    return f"exponential:{backoff.delay_ms / 1000}:{backoff.cap_ms / 1000}:{backoff.jitter}"
 
 
 def delay_ms(backoff: Backoff, failures: int, random: Callable[[], float] = random.random) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock.codec.values import pack_data
 from penstock.errors import InvalidArgument, ProtocolError, ScheduleNotFound
-from penstock.model.job_options import JobSettings, make_options
+from penstock.model.job_options import JobSettings, make_options, plain_settings
 from penstock.model.queues import check_payload
 from penstock.model.schedules import (
     Misfire,
@@ -80,7 +80,7 @@ class AsyncSchedules:
             misfire=misfire,
             starts_at=starts_at,
             ends_at=ends_at,
-            options=dict(options),
+            options=plain_settings(options),
         )
         while True:
             now_ms, stored = await self._read(name)
