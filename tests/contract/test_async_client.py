@@ -107,6 +107,19 @@ def test_events_arrive(flow: Callable[..., Any]) -> None:
     assert flow(act) == penstock.Event("work", "mail", count=1)
 
 
+def test_a_function_is_scheduled_with_its_options(flow: Callable[..., Any]) -> None:
+    @penstock.job(queue="mail", attempts=5)
+    def email(to: str) -> None: ...
+
+    async def act(ps: penstock.AsyncPenstock) -> tuple[object, ...]:
+        schedules = ps.schedules("mail")
+        await schedules.add("hourly", email, {"to": "ann"}, every=3600, priority="high")
+        job = await (await schedules.run("hourly")).info()
+        return job.type, job.attempts, job.priority
+
+    assert flow(act) == ("email", 5, -10)
+
+
 def test_events_of_jobs_are_heard_from_the_call_on(flow: Callable[..., Any]) -> None:
     async def act(ps: penstock.AsyncPenstock) -> list[object]:
         mail = ps.jobs("mail")

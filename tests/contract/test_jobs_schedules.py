@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import penstock
 from penstock import exponential, fixed
 from penstock.codec.records import pack_head
 from penstock.codec.values import words_of
-from penstock.errors import InvalidArgument, ScheduleNotFound, WrongKind
+from penstock.errors import InvalidArgument, InvalidName, ScheduleNotFound, WrongKind
 from penstock.model.job_options import MAX_WORDS, make_options
 from penstock.model.schedules import decode_schedule
 from penstock.store.commands.job_rules import list_schedules
@@ -21,7 +22,6 @@ from tests.contract.job_slots import HOUR_MS, fall_due, fire, read
 from tests.contract.job_workers import Hand, written
 
 if TYPE_CHECKING:
-    import penstock
     from penstock.client._sync.schedules import Schedules
     from tests.stored import Stored
 
@@ -110,6 +110,53 @@ def test_a_scheduled_job_has_the_options_that_it_would_have_if_it_were_sent(
     words = words_of({"to": "ann"}, meant.search, MAX_WORDS)
     head = pack_head(replace(meant, tags=tuple(sorted(meant.tags))), words)
     assert (fired.head, fired.delay_ms, fired.window_ms) == (head, meant.delay_ms, meant.window_ms)
+
+
+@penstock.job(queue="mail", attempts=5, timeout=30, priority="high", search=["to"])
+def email(to: str, copies: int = 1) -> None: ...
+
+
+def test_a_schedule_of_a_function_sends_what_the_function_sends(
+    ps: penstock.Penstock, schedules: Schedules, mail: penstock.Jobs
+) -> None:
+    sent = email.on(ps).send(to="ann").info()
+    schedules.add("hourly", email, {"to": "bob"}, every=3600)
+
+    scheduled = schedules.run("hourly").info()
+
+    assert (sent.type, sent.attempts, sent.timeout_s, sent.priority) == ("email", 5, 30.0, -10)
+    for name in ("type", "attempts", "timeout_s", "priority"):
+        assert getattr(scheduled, name) == getattr(sent, name)
+    assert [job.id for job in mail.search("bob")] == [scheduled.id]
+
+
+def test_options_of_a_schedule_go_before_those_of_its_function(schedules: Schedules) -> None:
+    schedules.add("hourly", email, {"to": "bob"}, every=3600, attempts=2)
+
+    job = schedules.run("hourly").info()
+
+    assert (job.attempts, job.timeout_s, job.priority) == (2, 30.0, -10)
+
+
+def test_a_type_by_its_name_has_only_the_options_that_are_given(schedules: Schedules) -> None:
+    schedules.add("hourly", "email", {"to": "bob"}, every=3600, attempts=2)
+
+    job = schedules.run("hourly").info()
+
+    assert (job.attempts, job.priority) == (2, 0)
+
+
+def test_a_function_is_scheduled_only_in_its_own_queue_and_with_what_it_takes(
+    ps: penstock.Penstock, schedules: Schedules, stored: Stored
+) -> None:
+    with pytest.raises(InvalidArgument, match=r"belongs to queue 'mail', .*schedules\('mail'\)"):
+        ps.schedules("other").add("hourly", email, {"to": "ann"}, every=3600)
+    with pytest.raises(InvalidArgument, match="missing 1 required positional argument: 'to'"):
+        schedules.add("hourly", email, every=3600)
+    with pytest.raises(InvalidName, match="a job type name is text, not function"):
+        schedules.add("hourly", lambda: None, every=3600)  # type: ignore[arg-type]
+
+    assert written(stored) == {}
 
 
 def test_a_schedule_is_replaced_by_one_of_the_same_name(schedules: Schedules) -> None:

@@ -38,6 +38,8 @@ async def use(ps: penstock.Penstock, aps: penstock.AsyncPenstock) -> None:
     reveal_type(resize.send_many([("a", 1)]))
     reveal_type(await (await aps.jobs("mail").add("email", {"a": 1})).state())
     reveal_type(ps.jobs("mail").add("email").state)
+    ps.schedules("images").add("nightly", resize, {"path": "a"}, cron="0 3 * * *", attempts=2)
+    await aps.schedules("default").add("hourly", fetch, {"url": "u"}, every=3600)
 """
 
 REVEALED = [
@@ -86,6 +88,13 @@ def test_wrong_arguments_are_found_before_anything_is_sent(
     number = 1 + PROGRAM.count("\n") + list(WRONG).index(line)
 
     assert any(f":{number}: error" in found and f"[{code}]" in found for found in checked), checked
+
+
+def test_nothing_else_is_found_wrong(checked: list[str]) -> None:
+    first_wrong = 1 + PROGRAM.count("\n")
+    found = [m for line in checked if (m := re.search(r":(\d+): error", line))]
+
+    assert [m.string for m in found if int(m[1]) < first_wrong] == []
 
 
 def _revealed(line: str) -> re.Match[str] | None:

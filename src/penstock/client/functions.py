@@ -130,7 +130,27 @@ class JobFunction(Generic[P, R]):
             return options
         return replace(options, search=_search_paths(self.function, options.search))
 
-    # What follows is for workers.
+    # What follows is for schedules and workers.
+
+    def settings_in(self, queue: str, given: JobSettings) -> JobSettings:
+        """Its options, with those given beside them, for a schedule of that queue."""
+        if queue != self.queue:
+            raise InvalidArgument(
+                f"job {self.type!r} belongs to queue {self.queue!r}, so a schedule of queue "
+                f"{queue!r} cannot send it; add it to schedules({self.queue!r})"
+            )
+        settings: JobSettings = {**self._sending._settings, **given}
+        search = self._make_options(settings).search
+        return settings if isinstance(search, bool) else {**settings, "search": search}
+
+    def check_call(self, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
+        """Refuse arguments that it cannot take."""
+        try:
+            self.accepts(*args, **kwargs)
+        except TypeError as error:
+            raise InvalidArgument(
+                f"{error}; the job would fail whenever it is run, so call it as {self.signature}"
+            ) from None
 
     def run_in_child(self, data: bytes, context: RunningJob) -> bytes:
         """The encoded result. What the function raises is judged here, where its class is known."""
@@ -215,13 +235,7 @@ class Sending(Generic[P, R]):
         return default_client().jobs(self._function.queue).send(self._options, packed)
 
     def _packed(self, args: tuple[object, ...], kwargs: dict[str, object]) -> bytes:
-        try:
-            self._function.accepts(*args, **kwargs)
-        except TypeError as error:
-            raise InvalidArgument(
-                f"{error}; the job would fail whenever it is run, so call it as "
-                f"{self._function.signature}"
-            ) from None
+        self._function.check_call(args, kwargs)
         return pack_call(f"the arguments of {self._function.type!r}", args, kwargs)
 
     def _calls(self, calls: Iterable[Sequence[Any] | Mapping[str, Any]]) -> Iterable[bytes]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
-from penstock.codec.values import pack_data
+from penstock.codec.values import open_call, pack_data
 from penstock.errors import InvalidArgument, ProtocolError, ScheduleNotFound
 from penstock.model.job_options import JobSettings, make_options, plain_settings
 from penstock.model.queues import check_payload
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from penstock.client._async.client import AsyncPenstock
     from penstock.client._async.job import AsyncJob
+    from penstock.client.functions import JobFunction
     from penstock.store.commands.job_rules import StoredSchedule
 
 
@@ -48,7 +49,7 @@ class AsyncSchedules:
     async def add(
         self,
         name: str,
-        type: str,
+        type: str | JobFunction[..., Any],
         data: object = None,
         *,
         cron: str | None = None,
@@ -64,15 +65,25 @@ class AsyncSchedules:
 
         `misfire` says what happens to times at which no worker was there: `skip` them, run `once`
         for all of them, or run `all`. The other options are those of a job.
+
+        In the place of a type, a function that was made a job also brings the options that it was
+        made with; those given here go before them.
         """
-        _check_options(options)
-        make_options(type, options)  # refuses what is wrong before anything is written
         packed = pack_data("the data of the job", data)
+        kind: Any = type
+        # The class of functions is made of clients, so it cannot be known here; and what is
+        # neither such a function nor text is refused as a name.
+        if not isinstance(type, str) and hasattr(type, "settings_in"):
+            options = type.settings_in(self.queue, options)
+            type.check_call(*open_call(packed))
+            kind = type.type
+        _check_options(options)
+        make_options(kind, options)  # refuses what is wrong before anything is written
         check_payload("data of a job", packed, self._client.settings.max_payload)
         schedule = make_schedule(
             name,
             queue=self.queue,
-            type=type,
+            type=kind,
             data=packed,
             cron=cron,
             every=every,
