@@ -1,4 +1,4 @@
-"""`penstock worker list|show|fail`."""
+"""`penstock worker list|show|fail|pause|resume`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.cli.conftest import cells
 
 if TYPE_CHECKING:
     import penstock
@@ -80,6 +82,57 @@ def test_programs_learn_what_a_failed_worker_gave_back(
         answer = cli.json("worker", "fail", worker.id)
 
         assert answer == {"worker": worker.id, "returned": 0, "dead": 0}
+
+
+def test_a_paused_worker_is_marked(cli: CommandLine, ps: penstock.Penstock) -> None:
+    with ps.worker("bob", lease_ms=60_000) as bob, ps.worker("ann", lease_ms=60_000) as ann:
+        paused = cli("worker", "pause", "bob")
+
+        rows = {row[0]: row[1:3] for row in cells(cli("worker", "list").stdout)}
+        documents = {found["id"]: found for found in cli.json("worker", "list")}
+
+        assert paused.stdout == (
+            "paused 'bob': 1 worker of this name starts nothing more, what runs goes on\n"
+        )
+        assert (rows[bob.id], rows[ann.id][0]) == (["alive,", "paused"], "alive")
+        assert documents[bob.id]["is_paused"] is documents[bob.id]["is_alive"] is True
+        assert (documents[bob.id]["state"], documents[bob.id]["name"]) == ("alive", "bob")
+        assert documents[ann.id]["is_paused"] is False
+        assert ["state", "alive,", "paused"] in cells(cli("worker", "show", bob.id).stdout)
+        assert cli.json("worker", "show", bob.id)["is_paused"] is True
+
+
+def test_a_name_that_no_worker_has_can_be_paused_and_is_not_forgotten(cli: CommandLine) -> None:
+    paused = cli("worker", "pause", "bbo")
+
+    shown = cli("worker", "list").stdout
+    [document] = cli.json("worker", "list")
+
+    assert paused.stdout == (
+        "paused 'bbo': no worker has this name now; one that starts under it will be paused\n"
+    )
+    assert shown.splitlines() == [
+        "no workers; `penstock worker run` starts one",
+        "paused, though no worker has the name now: bbo",
+    ]
+    assert (document["id"], document["name"], document["state"]) == (None, "bbo", "absent")
+    assert (document["is_alive"], document["is_paused"]) == (False, True)
+
+
+def test_resuming_says_what_was_done(cli: CommandLine, ps: penstock.Penstock) -> None:
+    with ps.worker("bob") as worker:
+        cli("worker", "pause", worker.id)
+        cli("worker", "pause", "ann")
+
+        resumed = cli("worker", "resume", worker.id)
+        again = cli("worker", "resume", "bob")
+        last = cli("worker", "resume", "ann")
+
+        assert resumed.stdout == "resumed 'bob'\nalso paused: ann\n"
+        assert again.stdout == "'bob' was not paused; nothing to resume\nalso paused: ann\n"
+        assert last.stdout == "resumed 'ann'\n"
+        assert cli.json("worker", "resume", "ann") == {"paused": []}
+        assert [found["is_paused"] for found in cli.json("worker", "list")] == [False]
 
 
 @pytest.mark.parametrize("command", ["show", "fail"])

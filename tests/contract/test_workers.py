@@ -257,6 +257,13 @@ def test_a_living_worker_is_not_forgotten(
     assert info.is_alive
 
 
+def test_a_listed_worker_says_whether_its_name_is_paused(ps: penstock.Penstock) -> None:
+    with ps.worker("bob"), ps.worker("ann"):
+        ps.pause_worker("bob")
+
+        assert {info.name: info.is_paused for info in ps.workers()} == {"bob": True, "ann": False}
+
+
 def test_workers_are_listed_in_pages_the_living_before_the_condemned(
     ps: penstock.Penstock, names: NamespaceKeys, start: Callable[[str, int], None]
 ) -> None:

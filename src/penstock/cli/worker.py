@@ -7,11 +7,12 @@ import time
 from typing import TYPE_CHECKING
 
 import click
+from rich.text import Text
 
 from penstock.cli.options import Target, examples, has_own_process, with_store
 from penstock.cli.render import counted, duration, print_facts, print_json, print_table, say
 from penstock.errors import QueueNotFound, WorkerNotFound
-from penstock.model.workers import HEARTBEAT_MS, LEASE_MS, WorkerInfo
+from penstock.model.workers import HEARTBEAT_MS, LEASE_MS, WorkerInfo, pausable_name
 from penstock.worker.run import run_worker
 from penstock.worker.supervisor import CAN_SUPERVISE, Board, supervise
 
@@ -124,17 +125,19 @@ def run(
 @worker.command("list", epilog=examples("penstock worker list"))
 @with_store
 def list_workers(at: Target) -> None:
-    """All registered workers."""
+    """All registered workers, and names that are paused though no worker has them."""
     with at.connected() as client:
         found = [(info, client.work_of(info.id)) for info in client.workers()]
+        absent = _absent(client.paused_workers(), [info for info, _ in found])
     if at.is_json:
-        print_json([_document(info, queues) for info, queues in found])
+        documents = [_document(info, queues) for info, queues in found]
+        print_json([*documents, *map(_absent_document, absent)])
         return
     columns = ("worker", "state", "lease", "host", "pid", "up", "queues")
     rows = [
         (
             info.id,
-            _word(info),
+            _state(info),
             _lease(info),
             str(info.about.get("host", "")),
             str(info.about.get("pid", "")),
@@ -144,6 +147,8 @@ def list_workers(at: Target) -> None:
         for info, queues in found
     ]
     print_table(columns, rows, empty="no workers; `penstock worker run` starts one")
+    if absent:
+        say(f"paused, though no worker has the name now: {', '.join(absent)}")
 
 
 @worker.command(epilog=examples("penstock worker show host.4711.5f3a9c01"))
@@ -157,7 +162,7 @@ def show(at: Target, id_: str) -> None:
     if at.is_json:
         print_json({**_document(info, list(held)), "held": held})
         return
-    facts: list[tuple[str, Cell]] = [("state", _word(info)), ("lease", _lease(info))]
+    facts: list[tuple[str, Cell]] = [("state", _state(info)), ("lease", _lease(info))]
     facts += [("host", str(info.about.get("host", ""))), ("pid", str(info.about.get("pid", "")))]
     facts += [("up", _up(info))]
     facts += [(name, str(value)) for name, value in info.about.items() if name not in _SHOWN]
@@ -195,8 +200,21 @@ def pause(at: Target, name: str) -> None:
     """
     with at.connected() as client:
         client.pause_worker(name)
-        paused = client.paused_workers()
-    _say_paused(at, paused)
+        paused, found = client.paused_workers(), client.workers()
+    if at.is_json:
+        print_json({"paused": paused})
+        return
+    name = pausable_name(name)
+    having = sum(info.name == name for info in found)
+    if having:
+        start = "starts" if having == 1 else "start"
+        who = f"{counted(having, 'worker')} of this name"
+        say(f"paused '{name}': {who} {start} nothing more, what runs goes on")
+    else:
+        say(
+            f"paused '{name}': no worker has this name now; one that starts under it will be paused"
+        )
+    _say_others(paused, name)
 
 
 @worker.command(epilog=examples("penstock worker resume nightly"))
@@ -205,16 +223,27 @@ def pause(at: Target, name: str) -> None:
 def resume(at: Target, name: str) -> None:
     """Let workers of a name go on."""
     with at.connected() as client:
+        was_paused = pausable_name(name) in client.paused_workers()
         client.resume_worker(name)
         paused = client.paused_workers()
-    _say_paused(at, paused)
-
-
-def _say_paused(at: Target, paused: list[str]) -> None:
     if at.is_json:
         print_json({"paused": paused})
-    else:
-        say(f"paused: {', '.join(paused)}" if paused else "no worker is paused")
+        return
+    name = pausable_name(name)
+    say(f"resumed '{name}'" if was_paused else f"'{name}' was not paused; nothing to resume")
+    _say_others(paused, name)
+
+
+def _say_others(paused: list[str], name: str) -> None:
+    others = [other for other in paused if other != name]
+    if others:
+        say(f"also paused: {', '.join(others)}")
+
+
+def _absent(paused: list[str], found: list[WorkerInfo]) -> list[str]:
+    """Paused names that no worker has: misspelt, or of one that will start again."""
+    names = {info.name for info in found}
+    return [name for name in paused if name not in names]
 
 
 def _weighted(queues: tuple[str, ...]) -> tuple[list[str], dict[str, int]]:
@@ -251,11 +280,25 @@ def _held(client: Penstock, queue: str, worker_id: str) -> int:
 def _document(info: WorkerInfo, queues: list[str]) -> dict[str, object]:
     return {
         "id": info.id,
+        "name": info.name,
+        "state": _word(info),
         "is_alive": info.is_alive,
+        "is_paused": info.is_paused,
         "lease_left_ms": info.lease_left_ms,
         "about": info.about,
         "queues": queues,
     }
+
+
+def _absent_document(name: str) -> dict[str, object]:
+    """The same for a paused name that no worker has."""
+    nobody = _document(WorkerInfo("", None, is_paused=True), [])
+    return {**nobody, "id": None, "name": name, "state": "absent"}
+
+
+def _state(info: WorkerInfo) -> Cell:
+    word = _word(info)
+    return Text(f"{word}, paused", style="yellow") if info.is_paused else word
 
 
 def _word(info: WorkerInfo) -> str:

@@ -29,6 +29,12 @@ class WorkerInfo:
     """None for a worker that has been failed and not yet been recovered everywhere."""
     about: dict[str, object] = field(default_factory=dict)
     """host, pid, started_at and whatever else it said about itself"""
+    is_paused: bool = False
+    """It starts nothing for now, as whoever has its name."""
+
+    @property
+    def name(self) -> str:
+        return worker_name(self.id)
 
     @property
     def is_alive(self) -> bool:
@@ -50,6 +56,16 @@ def new_worker_id(name: str | None = None) -> str:
 def worker_name(worker: str) -> str:
     """How an id begins: what is the same for every start of a worker that was given a name."""
     return worker.rpartition(".")[0] or worker
+
+
+def pausable_name(worker: str) -> str:
+    """Workers are paused by name, as ids change with every start. The name in an id is what comes
+    before what is random.
+    """
+    check_worker_name(worker)
+    begins, _, ends = worker.rpartition(".")
+    is_id = len(ends) == 8 and all(c in "0123456789abcdef" for c in ends) and begins
+    return worker_name(worker) if is_id else worker
 
 
 class Beat(list[str]):

@@ -23,7 +23,7 @@ from penstock.codec.ids import id_number
 from penstock.errors import InvalidArgument, JobNotFound, QueueNotFound, ResultTimeout
 from penstock.model.job_options import check_seconds
 from penstock.model.names import check_worker_name
-from penstock.model.workers import worker_name
+from penstock.model.workers import pausable_name
 from penstock.store.commands import queues, workers
 from penstock.store.keys import NamespaceKeys
 
@@ -174,22 +174,24 @@ class Penstock:
             total, page = self.store.run(workers.list_workers(self.keys, len(found)))
             found += page
             if not page or len(found) >= total:
-                return found
+                break
+        paused = set(self.paused_workers())
+        return [replace(info, is_paused=info.name in paused) for info in found]
 
     def pause_worker(self, name: str) -> None:
         """Let a worker start nothing more; what it runs goes on. `name` is what it was started
         with, and holds for every later start under it; or the id of one worker.
         """
-        command = workers.pause_worker(self.keys, _pausable(name), is_paused=True)
+        command = workers.pause_worker(self.keys, pausable_name(name), is_paused=True)
         self.store.run(command)
 
     def resume_worker(self, name: str) -> None:
         """Let a worker go on."""
-        command = workers.pause_worker(self.keys, _pausable(name), is_paused=False)
+        command = workers.pause_worker(self.keys, pausable_name(name), is_paused=False)
         self.store.run(command)
 
     def paused_workers(self) -> list[str]:
-        """The names of workers that are paused."""
+        """The names that are paused, also those that no worker has now."""
         return self.store.run(workers.list_paused_workers(self.keys))
 
     def work_of(self, worker: str) -> list[str]:
@@ -243,11 +245,3 @@ def _check_jobs(jobs: Iterable[Job[Any]]) -> list[Job[Any]]:
                 "`job(id)` return them"
             )
     return listed
-
-
-def _pausable(name: str) -> str:
-    """Workers are paused by name, as ids change with every start."""
-    check_worker_name(name)
-    begins, _, ends = name.rpartition(".")
-    is_id = len(ends) == 8 and all(c in "0123456789abcdef" for c in ends) and begins
-    return worker_name(name) if is_id else name
