@@ -152,7 +152,7 @@ def test_its_key_has_no_slot(mail: penstock.Jobs, hand: Hand) -> None:
     hand.take(2)
 
     assert codes(job) == ["concurrency_limited"]
-    assert "limit 'k' is reached: 1 may run at once, and they do" in str(job.explain())
+    assert "limit 'k' is reached: it lets 1 job run at a time, and 1 runs now" in str(job.explain())
 
 
 def test_its_queue_has_no_slot(mail: penstock.Jobs, hand: Hand) -> None:
@@ -162,7 +162,7 @@ def test_its_queue_has_no_slot(mail: penstock.Jobs, hand: Hand) -> None:
     hand.take(2)
 
     assert codes(job)[0] == "concurrency_limited"
-    assert "the limit of the queue is reached: 1 may run at once" in str(job.explain())
+    assert "the limit of the queue is reached: it lets 1 job run at a time" in str(job.explain())
 
 
 def test_its_key_has_no_token(mail: penstock.Jobs, hand: Hand) -> None:
@@ -172,7 +172,75 @@ def test_its_key_has_no_token(mail: penstock.Jobs, hand: Hand) -> None:
     hand.take(2)
 
     assert codes(job) == ["rate_limited"]
+    assert "limit '*' for key 'k' lets it start at" in str(job.explain())
+
+
+def test_others_of_its_key_are_parked_before_it(mail: penstock.Jobs, hand: Hand) -> None:
+    mail.limit("k", rate=1, per=3600, burst=1)
+    jobs = mail.add_many("email", range(1000), key="k")
+    assert len(hand.take(2)) == 1
+    urgent = mail.add("email", key="k", priority="high")
+    assert hand.take() == []
+
+    first, last = str(urgent.explain()), str(jobs[-1].explain())
+
+    assert codes(urgent) == ["rate_limited"]
+    assert "limit 'k' lets it start at" in first
+    assert codes(jobs[-1]) == ["rate_limited", "behind"]
+    assert "limit 'k' lets the next job start at" in last
+    assert "in 60 min, and after 999 jobs this one at about 2" in last
+    assert "UTC, in 41.7 days; 999 jobs of equal or higher priority will start before" in last
+
+
+def test_those_parked_before_it_count_also_while_it_stands_in_line(
+    mail: penstock.Jobs, hand: Hand
+) -> None:
+    mail.limit("k", concurrency=1)
+    mail.add_many("email", range(6), key="k")
+    low = mail.add("email", key="k", priority="low")
+    assert len(hand.take(2)) == 1
+    later, soon = mail.add("email", key="k"), mail.add("email", key="k", priority="high")
+
+    assert codes(later) == ["concurrency_limited", "behind"]
+    assert "6 jobs of equal or higher priority will start before it" in str(later.explain())
+    assert codes(soon) == ["concurrency_limited"]
+    assert "7 jobs of equal or higher priority will start before it" in str(low.explain())
+
+
+def test_others_of_its_paused_type_were_put_aside_before_it(
+    mail: penstock.Jobs, hand: Hand
+) -> None:
+    mail.pause_type("email")
+    job = mail.add_many("email", range(5))[-1]
+    assert hand.take() == []
+
+    assert codes(job) == ["type_paused", "behind"]
+    assert "4 jobs of equal or higher priority will start before it" in str(job.explain())
+
+
+def test_both_limits_hold_it_the_longer_one_first(mail: penstock.Jobs, hand: Hand) -> None:
+    mail.limit("k", rate=1, per=3600, burst=1)
+    mail.add("email", key="k")
+    hand.take_one()
+    job = mail.add("email", key="k")
+    assert hand.take() == []
+    mail.limit(concurrency=1)
+
+    assert codes(job) == ["rate_limited", "concurrency_limited"]
     assert "limit 'k' lets it start at" in str(job.explain())
+    assert "the limit of the queue is reached: it lets 1 job run" in str(job.explain())
+    mail.limit("k", concurrency=1)
+    assert codes(job) == ["concurrency_limited", "concurrency_limited"]
+    assert "limit 'k' is reached" in str(job.explain())
+
+
+def test_more_run_than_a_lowered_limit_lets(mail: penstock.Jobs, hand: Hand) -> None:
+    mail.add_many("email", range(3), key="k")
+    hand.take(3)
+    mail.limit("k", concurrency=2)
+    job = mail.add("email", key="k")
+
+    assert "limit 'k' is reached: it lets 2 jobs run at a time, and 3 run" in str(job.explain())
 
 
 def test_other_tenants_take_their_turns(mail: penstock.Jobs, hand: Hand) -> None:

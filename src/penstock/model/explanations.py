@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.model.workers import worker_name
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from penstock.model.jobs import JobInfo, JobState
 
@@ -66,15 +66,13 @@ def _blocked(job: JobInfo, now: float, found: dict[str, str], depth: int) -> lis
 
 def _ready(job: JobInfo, now: float, found: dict[str, str], depth: int) -> list[Reason]:
     reasons = _queue_reasons(job, found)
-    if "limit" in found:
-        reasons.append(_limit(found, now))
+    reasons += _limits(found, now)
     ahead_in_line, more_urgent = int(found["ahead_in_line"]), int(found["more_urgent"])
     is_deep = ahead_in_line < 0
-    ahead = more_urgent + (depth if is_deep else ahead_in_line)
+    ahead = more_urgent + int(found["aside_before"]) + (depth if is_deep else ahead_in_line)
     if ahead:
         more_than = "more than " if is_deep else ""
-        noun = "job" if ahead == 1 else "jobs"
-        text = f"{more_than}{ahead:,} {noun} of equal or higher priority will start before it"
+        text = f"{more_than}{_jobs(ahead)} of equal or higher priority will start before it"
         reasons.append(Reason("behind", text))
     tenants = int(found["tenants"])
     if tenants > 1:
@@ -159,14 +157,43 @@ def _queue_reasons(job: JobInfo, found: dict[str, str]) -> list[Reason]:
     return reasons
 
 
-def _limit(found: dict[str, str], now: float) -> Reason:
-    whose = f"limit {found['limit']!r}" if found["limit"] else "the limit of the queue"
-    if found.get("limit_until"):
-        at = int(found["limit_until"]) / 1000
+def _limits(found: dict[str, str], now: float) -> list[Reason]:
+    """All limits that are reached, the one that holds it longest first."""
+    held: list[tuple[float, Reason]] = []
+    if "queue_limit" in found:
+        held += _limit("queue_limit", "the limit of the queue", 0, found, now)
+    if "key_limit" in found:
+        key = found["key_limit"]
+        is_own = found["key_limit_is_own"] == "1"
+        whose = f"limit {key!r}" if is_own else f"limit '*' for key {key!r}"
+        held += _limit("key_limit", whose, int(found["parked_before"]), found, now)
+    return [reason for _, reason in sorted(held, key=lambda each: -each[0])]
+
+
+def _limit(
+    name: str, whose: str, before: int, found: dict[str, str], now: float
+) -> Iterator[tuple[float, Reason]]:
+    """What it lets start, and when this job, if that is known."""
+    if found[f"{name}_until"]:
+        next_at = int(found[f"{name}_until"]) / 1000
+        at = next_at + before * float(found[f"{name}_token_ms"]) / 1000
         text = f"{whose} lets it start at {_time(at)} at the earliest, in {_span(at - now)}"
-        return Reason("rate_limited", text)
-    text = f"{whose} is reached: {found['limit_slots']} may run at once, and they do"
-    return Reason("concurrency_limited", text)
+        if before:
+            text = (
+                f"{whose} lets the next job start at {_time(next_at)}, in {_span(next_at - now)}, "
+                f"and after {_jobs(before)} this one at about {_time(at)}, in {_span(at - now)}"
+            )
+        yield at, Reason("rate_limited", text)
+    if found[f"{name}_slots"]:
+        busy = int(found[f"{name}_busy"])
+        run = "runs" if busy == 1 else "run"
+        slots = _jobs(int(found[f"{name}_slots"]))
+        text = f"{whose} is reached: it lets {slots} run at a time, and {busy:,} {run} now"
+        yield 0.0, Reason("concurrency_limited", text)
+
+
+def _jobs(count: int) -> str:
+    return f"{count:,} job" if count == 1 else f"{count:,} jobs"
 
 
 def _time(at: float) -> str:

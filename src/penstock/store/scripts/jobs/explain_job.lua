@@ -44,20 +44,38 @@ if facts.state == jobs.READY then
   end
   say('more_urgent', ahead)
   local aside = jobs.aside_of(id, facts)
-  local is_aside = redis.call('ZSCORE', keys['stray:'] .. head.type, aside) or redis.call('ZSCORE', keys['parked:'] .. head.key, aside)
+  -- How many were put aside before it, whether it is there too or would be; and whether it is.
+  local function aside_before(key)
+    local low = redis.call('ZCOUNT', key, '-inf', '(' .. whole(head.priority))
+    local high = redis.call('ZCOUNT', key, '-inf', whole(head.priority))
+    while low < high do
+      local middle = math.floor((low + high) / 2)
+      if redis.call('ZRANGE', key, middle, middle)[1] < aside then low = middle + 1 else high = middle end
+    end
+    return low, redis.call('ZSCORE', key, aside)
+  end
+  local parked, is_parked = aside_before(keys['parked:'] .. head.key)
+  local strayed, is_stray = aside_before(keys['stray:'] .. head.type)
+  say('parked_before', parked)
+  say('aside_before', parked + strayed)
   -- Whoever is put aside is not in line: what stands there does not hold it back.
+  local is_aside = is_parked or is_stray
   local at = is_aside and 0 or redis.call('LPOS', keys['line:'] .. head.line, jobs.entry_of(id, facts), 'MAXLEN', depth + 1)
   say('ahead_in_line', at or -1)
   say('tenants', redis.call('ZCARD', keys['ring:'] .. whole(head.priority)))
   say('share', tonumber(redis.call('HGET', keys.shares, head.tenant) or '1'))
-  for _, key in ipairs({'', head.key}) do
-    local limit = (key ~= '' or head.key == '') and jobs.open_limit(keys, key, now) or (key == '' and jobs.open_limit(keys, '', now))
-    if limit and jobs.room_in(limit) < 1 then
-      say('limit', key)
-      say('limit_slots', limit.slots)
-      say('limit_free', limit.slots > 0 and whole(limit.free) or '')
-      say('limit_until', jobs.next_token_at(limit, now) and whole(jobs.next_token_at(limit, now)) or '')
-    end
+  local function say_limit(name, key)
+    local limit = jobs.open_limit(keys, key, now)
+    if not limit or jobs.room_in(limit) >= 1 then return end
+    local at = jobs.next_token_at(limit, now)
+    say(name, key)
+    say(name .. '_is_own', redis.call('HEXISTS', keys.limits, key))
+    say(name .. '_until', at and whole(at) or '')
+    say(name .. '_token_ms', at and string.format('%.9f', limit.per_ms / limit.rate) or '')
+    say(name .. '_slots', limit.free < 1 and limit.slots or '')
+    say(name .. '_busy', limit.free < 1 and whole(limit.slots - limit.free) or '')
   end
+  say_limit('queue_limit', '')
+  if head.key ~= '' then say_limit('key_limit', head.key) end
 end
 return reply
