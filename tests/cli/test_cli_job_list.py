@@ -141,6 +141,64 @@ def test_running_jobs_are_listed(cli: CommandLine, mail: penstock.Jobs, hand: Ha
     )
 
 
+def test_each_state_tells_what_is_of_interest_in_it(
+    cli: CommandLine, mail: penstock.Jobs, hand: Hand
+) -> None:
+    mail.add("email", "d", tenant="acme")
+    hand.fail(hand.take_one(), "no more\nof it")
+    mail.add("email")
+    hand.reject(hand.take_one())
+    mail.add("email")
+    hand.take_one()
+    mail.add("email", delay=5 * 3600 + 60)
+
+    dead, running, scheduled = (
+        cells(cli("job", "list", "-q", "mail", "--state", state).stdout)
+        for state in ("dead", "running", "scheduled")
+    )
+
+    assert dead[0][-3:] == ["tenant", "why", "data"]
+    assert dead[1][-7:] == ["acme", "failed:", "ValueError:", "no", "more\\nof", "it", '"d"']
+    assert " ".join(dead[2]).endswith("rejected: Reject: of no use null")
+    assert (running[0][-2:], running[1][-2]) == (["worker", "data"], "hand")
+    assert (scheduled[0][-2:], scheduled[1][-4:-1]) == (["due", "data"], ["in", "5", "h"])
+
+
+def test_dead_jobs_are_listed_by_their_reason(
+    cli: CommandLine, mail: penstock.Jobs, hand: Hand
+) -> None:
+    failed = mail.add_many("email", range(5))
+    for process in hand.take(5):
+        hand.fail(process)
+    rejected = mail.add("email")
+    hand.reject(hand.take_one())
+    command = ["job", "list", "-q", "mail", "--state", "dead", "--limit", "2", "--reason"]
+
+    [last] = cli.json(*command, "rejected")
+    [first] = cli.json(*command, "failed")
+    more = cli(*command, "failed").stdout
+
+    assert ([job["id"] for job in last["jobs"]], last["total"]) == ([rejected.id], None)
+    assert [job["id"] for job in first["jobs"]] == [job.id for job in failed[:2]]
+    assert "the next page: penstock job list -q mail --state dead --reason failed" in more
+    assert cli("job", "list", "--state", "ready", "--reason", "failed").exit_code == 2
+    assert cli("job", "list", "--reason", "failed").exit_code == 2
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+def test_no_id_is_cut_for_the_sake_of_an_error(
+    server: RedisServer, namespace: str, mail: penstock.Jobs, hand: Hand, columns: int
+) -> None:
+    job = mail.add("email", "x" * 500)
+    hand.fail(hand.take_one(), "too much of it " * 100)
+    narrow = CommandLine(server.url, namespace, columns=columns)
+
+    shown = narrow("job", "list", "-q", "mail", "--state", "dead").stdout
+
+    assert job.id in shown
+    assert max(len(line) for line in shown.splitlines()) <= columns
+
+
 def test_jobs_fit_a_terminal_of_80_columns(
     server: RedisServer, namespace: str, mail: penstock.Jobs
 ) -> None:

@@ -60,6 +60,22 @@ def test_all_dead_jobs_of_a_type_run_again(
     assert mail.counts()["ready"] == 5
 
 
+def test_all_that_are_dead_for_one_reason_run_again(
+    cli: CommandLine, mail: penstock.Jobs, hand: Hand
+) -> None:
+    failed, rejected, other = mail.add_many("email", range(3))
+    first, *rest = hand.take(3)
+    hand.fail(first)
+    for process in rest:
+        hand.reject(process)
+    command = ["job", "retry", "--all-dead", "-q", "mail", "--reason"]
+
+    assert cli(*command, "rejected").stdout == "retried 2 dead jobs of 'mail'\n"
+    assert [job.state for job in (failed, rejected, other)] == ["dead", "ready", "ready"]
+    assert cli(*command, "timeout").stdout == "retried 0 dead jobs of 'mail'\n"
+    assert cli(*command, "bad luck").exit_code == 2
+
+
 def test_a_running_job_is_asked_to_end(cli: CommandLine, mail: penstock.Jobs, hand: Hand) -> None:
     running, waiting = mail.add("email"), mail.add("email")
     taken = hand.take_one()

@@ -66,3 +66,17 @@ def test_names_of_columns_are_broken_before_lines_get_too_long(
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 30
     assert lines[-1].split() == ["mail", "1,234,567", "1"]
+
+
+@pytest.mark.parametrize("width", ["70", "80", "100", "200"])
+def test_a_long_text_beside_data_is_broken_before_lines_get_too_long(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    why = "failed: ValueError: " + "no " * 20
+
+    print_table(("id", "priority", "why", "data"), [("06w4rkkewgm4j", 5, why, 100 * "x")], empty="")
+
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= int(width)
+    assert " ".join(lines).split().count("no") == 20

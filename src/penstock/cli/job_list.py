@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.job_queues import all_jobs, named_jobs, which_jobs
+from penstock.cli.job_queues import all_jobs, named_jobs, reason_option, which_jobs
 from penstock.cli.job_show import job_document
 from penstock.cli.options import Target, examples, with_store
 from penstock.cli.render import counted, duration, print_json, print_table, say, shortened
@@ -16,7 +16,7 @@ from penstock.model.job_filters import MAX_PAGE
 from penstock.model.jobs import JOB_STATES, JobPage, JobState
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from penstock.cli.render import Cell
     from penstock.client._sync.jobs import Jobs
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.model.jobs import JobInfo
 
 _DATA_CHARACTERS = 60
+_WHY_CHARACTERS = 80
 
 _limit_option = click.option(
     "--limit",
@@ -53,6 +54,7 @@ _limit_option = click.option(
 @click.option("--type", "type_", metavar="TYPE", help="Only jobs of this type.")
 @click.option("--tenant", metavar="NAME", help="Only jobs of this tenant.")
 @click.option("--tag", metavar="TAG", help="Only jobs with this tag.")
+@reason_option
 @_limit_option
 @click.option("--after", metavar="CURSOR", help="Go on where an earlier page ended.")
 @click.option("--newest", is_flag=True, help="The newest first, instead of the oldest.")
@@ -64,6 +66,7 @@ def list_jobs(
     type_: str | None,
     tenant: str | None,
     tag: str | None,
+    reason: str | None,
     limit: int,
     after: str | None,
     newest: bool,
@@ -71,9 +74,12 @@ def list_jobs(
     """Count jobs, or list those in one state.
 
     With --state they come in the order in which they were sent; running ones in the order in which
-    they were started.
+    they were started, with their worker. Scheduled ones say when they are due, dead ones why they
+    are dead.
     """
-    which = which_jobs(type_, tenant, tag)
+    which = which_jobs(type_, tenant, tag, reason)
+    if reason is not None and state != "dead":
+        raise click.UsageError("--reason goes with --state dead.")
     if state is None:
         _check_counting(which, after, newest)
     elif after is not None and queue is None:
@@ -90,7 +96,7 @@ def list_jobs(
     nothing = f"no {state} jobs" + (f" in '{queue}'" if queue else "")
     # The state is what was asked for, and would only take room.
     shown = [job for _, page in pages for job in page.jobs]
-    _print_jobs(shown, ["id", "type"] if queue else ["queue", "id", "type"], nothing)
+    _print_jobs(shown, ["id", "type"] if queue else ["queue", "id", "type"], nothing, state)
     for name, page in pages:
         if page.cursor:
             _say_more(name, state, page, limit, newest, which)
@@ -175,9 +181,12 @@ def _page(
             return page
 
 
-def _print_jobs(jobs: Sequence[JobInfo], columns: Sequence[str], empty: str) -> None:
-    """A line for each job: the given facts, and what is always of interest."""
+def _print_jobs(
+    jobs: Sequence[JobInfo], columns: Sequence[str], empty: str, state: JobState | None = None
+) -> None:
+    """A line for each job: the given facts, what is always of interest, and what is in `state`."""
     has_tenant = any(job.tenant for job in jobs)
+    more = [_OF_STATE[state]] if state in _OF_STATE else []
     rows: list[list[Cell]] = [
         [
             *(getattr(job, column) for column in columns),
@@ -185,17 +194,47 @@ def _print_jobs(jobs: Sequence[JobInfo], columns: Sequence[str], empty: str) -> 
             f"{job.attempts_made}/{job.attempts}",
             _age(job),
             *([job.tenant] if has_tenant else []),
+            *(tell(job) for _, tell in more),
             shortened(job.data, _DATA_CHARACTERS),
         ]
         for job in jobs
     ]
     tenant = ["tenant"] if has_tenant else []
-    print_table([*columns, "priority", "tries", "age", *tenant, "data"], rows, empty=empty)
+    telling = [column for column, _ in more]
+    print_table(
+        [*columns, "priority", "tries", "age", *tenant, *telling, "data"], rows, empty=empty
+    )
+
+
+def _due(job: JobInfo) -> str:
+    seconds = job.due_at - time.time()
+    return f"in {_largest_unit(seconds)}" if seconds > 0 else "now"
+
+
+def _why(job: JobInfo) -> str:
+    """Why it is dead; `penstock job show` has the whole of it."""
+    error = ""
+    if job.error:
+        name = job.error.type.rpartition(".")[2]  # its module would leave no room for the message
+        error = f": {name}: {job.error.message}"
+    return shortened(f"{job.reason}{error}".encode(errors="replace"), _WHY_CHARACTERS)
+
+
+_OF_STATE: dict[JobState | None, tuple[str, Callable[[JobInfo], str]]] = {
+    "scheduled": ("due", _due),
+    "running": ("worker", lambda job: job.worker),
+    "dead": ("why", _why),
+}
+"""What is of interest only in one state: the name of its column, and what it tells."""
 
 
 def _age(job: JobInfo) -> str:
-    """Its largest unit, as `3 h`."""
-    return " ".join(duration(max(0.0, time.time() - job.created_at)).split()[:2])
+    return _largest_unit(time.time() - job.created_at)
+
+
+def _largest_unit(seconds: float) -> str:
+    """As `3 h`."""
+    return " ".join(duration(max(0.0, seconds)).split()[:2])
 
 
 def _say_more(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 
-from penstock.cli.job_queues import find_job, named_jobs, queue_option, which_jobs
+from penstock.cli.job_queues import find_job, named_jobs, queue_option, reason_option, which_jobs
 from penstock.cli.job_send import parse_priority
 from penstock.cli.options import Target, examples, with_store
 from penstock.cli.progress import ProgressBar
@@ -42,6 +42,7 @@ class Many(NamedTuple):
     epilog=examples(
         "penstock job retry 03gq7n2v5k8xw",
         "penstock job retry --all-dead -q mail --type email",
+        "penstock job retry --all-dead -q mail --reason timeout",
     )
 )
 @click.argument("ids", metavar="[ID]...", nargs=-1)
@@ -50,6 +51,7 @@ class Many(NamedTuple):
 @_type_option
 @_tenant_option
 @_tag_option
+@reason_option
 @with_store
 def retry(
     at: Target,
@@ -59,13 +61,14 @@ def retry(
     type_: str | None,
     tenant: str | None,
     tag: str | None,
+    reason: str | None,
 ) -> None:
     """Let dead or cancelled jobs run again.
 
     Each has all its attempts again. Those of --all-dead are retried in the order in which they
     were sent.
     """
-    which = which_jobs(type_, tenant, tag)
+    which = which_jobs(type_, tenant, tag, reason)
     many = _many(ids, queue, "dead" if all_dead else None, which, "--all-dead")
     if many is None:
         _move_each(at, ids, queue, "retried", lambda job: job.retry())

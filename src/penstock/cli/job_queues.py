@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from penstock.errors import QueueNotFound, WrongKind
+from penstock.model.jobs import DEATH_REASONS
 
 if TYPE_CHECKING:
     from penstock.client._sync.client import Penstock
@@ -16,6 +17,12 @@ if TYPE_CHECKING:
 
 queue_option = click.option(
     "-q", "--queue", metavar="QUEUE", help="Default: whichever has it; naming it is quicker."
+)
+reason_option = click.option(
+    "--reason",
+    type=click.Choice(DEATH_REASONS),
+    metavar="REASON",
+    help=f"Only those dead for this reason: {', '.join(DEATH_REASONS)}. Looks at all dead ones.",
 )
 
 
@@ -54,7 +61,9 @@ def check_holds_tasks(client: Penstock, queue: str) -> None:
         )
 
 
-def which_jobs(type_: str | None, tenant: str | None, tag: str | None) -> FilterSettings:
+def which_jobs(
+    type_: str | None, tenant: str | None, tag: str | None, reason: str | None = None
+) -> FilterSettings:
     """What was given of the filters."""
     which: FilterSettings = {}
     if type_ is not None:
@@ -63,4 +72,6 @@ def which_jobs(type_: str | None, tenant: str | None, tag: str | None) -> Filter
         which["tenant"] = tenant
     if tag is not None:
         which["tag"] = tag
+    if reason is not None:
+        which["reason"] = reason
     return which

@@ -98,6 +98,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], empty: s
     is_tight = sum(map(max, least, map(len, columns))) + gaps > terminal().width
     if sum(least) + gaps > terminal().width:
         table.width = sum(least) + gaps
+    most = _most_widths(columns, lines, least) if "data" in columns else {}
     for index, column in enumerate(columns):
         is_number = all(isinstance(line[index], int) for line in lines)
         is_whole = is_number or column in _WHOLE
@@ -108,7 +109,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], empty: s
             no_wrap=is_whole or column == "data",
             ratio=1 if column == "data" else None,
             min_width=least[index],
-            max_width=least[index] if is_tight and is_whole else None,
+            max_width=least[index] if is_tight and is_whole else most.get(column),
         )
     for line in lines:
         table.add_row(*map(_text, line))
@@ -119,6 +120,33 @@ def _least_width(column: str, cells: Sequence[Cell]) -> int:
     longest = max(cell_len(line) for cell in cells for line in _text(cell).plain.split("\n"))
     is_whole = column in _WHOLE or all(isinstance(cell, int) for cell in cells)
     return max(longest if is_whole else min(longest, _LEAST_TEXT), min(len(column), _SHORT_NAME))
+
+
+def _most_widths(
+    columns: Sequence[str], lines: Sequence[Sequence[Cell]], least: Sequence[int]
+) -> dict[str, int]:
+    """How wide texts may be so that the least of `data` has room beside them. Who draws the table
+    gives it what is left, be it nothing, and the line would be too long.
+    """
+    widths = {
+        column: max(cell_len(column), *(cell_len(_text(line[at]).plain) for line in lines))
+        for at, column in enumerate(columns)
+    }
+    widths["data"] = least[columns.index("data")]
+    excess = sum(widths.values()) + _GAP * (len(columns) - 1) - terminal().width
+    texts = {
+        column: least[at]
+        for at, column in enumerate(columns)
+        if column not in (*_WHOLE, "data") and not isinstance(lines[0][at], int)
+    }
+    most: dict[str, int] = {}
+    for _ in range(excess if texts else 0):
+        widest = max(texts, key=lambda column: widths[column] - texts[column])
+        if widths[widest] <= texts[widest]:
+            break
+        widths[widest] -= 1
+        most[widest] = widths[widest]
+    return most
 
 
 def print_facts(title: str, facts: Iterable[tuple[str, Cell]]) -> None:

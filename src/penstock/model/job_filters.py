@@ -1,4 +1,4 @@
-"""Which jobs are meant: a state, and perhaps a type, a tenant or a tag."""
+"""Which jobs are meant: a state, and perhaps a type, a tenant, a tag or why they are dead."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
 from penstock.errors import InvalidArgument
-from penstock.model.jobs import STATE_CODES, JobState, check_state
+from penstock.model.jobs import DEATH_REASONS, STATE_CODES, JobState, check_state
 from penstock.model.names import check_name
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ class FilterSettings(TypedDict, total=False):
     type: str
     tenant: str
     tag: str
+    reason: str
+    """why they are dead; the store has no list of these, so all dead ones are looked at"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,7 @@ class JobFilter:
     type: str = ""
     tenant: str = ""
     tag: str = ""
+    reason: str = ""
 
 
 def make_filter(state: str, which: FilterSettings) -> JobFilter:
@@ -40,11 +43,22 @@ def make_filter(state: str, which: FilterSettings) -> JobFilter:
             raise InvalidArgument(f"jobs cannot be chosen by {name!r}, only by state, {known}")
         if value != "":
             check_name(name, value)  # type: ignore[arg-type]
-    return JobFilter(check_state(state), **which)
+    chosen = JobFilter(check_state(state), **which)
+    if chosen.reason and chosen.state != "dead":
+        raise InvalidArgument(f"only dead jobs have a reason, not {state} ones; leave it out")
+    if chosen.reason and chosen.reason not in DEATH_REASONS:
+        raise InvalidArgument(
+            f"no job is dead because of {chosen.reason!r}; give one of {', '.join(DEATH_REASONS)}"
+        )
+    return chosen
 
 
 def check_one(which: FilterSettings) -> None:
     """Refuse what nobody counts: jobs by several things together."""
+    if which.get("reason"):
+        raise InvalidArgument(
+            "jobs are not counted by why they are dead; `page` and `retry` can choose by it"
+        )
     given = [name for name, value in which.items() if value]
     if len(given) > 1:
         raise InvalidArgument(
@@ -54,7 +68,7 @@ def check_one(which: FilterSettings) -> None:
 
 def is_counted(chosen: JobFilter) -> bool:
     """Whether the list that has all that is meant has nothing else."""
-    return [chosen.type, chosen.tenant, chosen.tag].count("") >= 2
+    return not chosen.reason and [chosen.type, chosen.tenant, chosen.tag].count("") >= 2
 
 
 def listing_of(chosen: JobFilter) -> str:
@@ -74,6 +88,7 @@ def matches(job: JobInfo, chosen: JobFilter) -> bool:
         and chosen.type in ("", job.type)
         and chosen.tenant in ("", job.tenant)
         and (not chosen.tag or chosen.tag in job.tags)
+        and chosen.reason in ("", job.reason)
     )
 
 

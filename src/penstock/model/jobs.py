@@ -49,6 +49,7 @@ MAX_CRASHES = 3
 """How often a job may take its worker down before it is dead."""
 
 DeathReason = Literal["failed", "timeout", "expired", "lost", "poison", "rejected", "impossible"]
+DEATH_REASONS: tuple[DeathReason, ...] = get_args(DeathReason)
 
 PRIORITIES = {"low": 10, "normal": 0, "medium": -5, "high": -10, "critical": -15}
 """The names that can be given instead of a number; the lower number runs first."""

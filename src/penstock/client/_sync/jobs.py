@@ -205,8 +205,8 @@ class Jobs:
         were sent. `after` is the cursor of the page before.
 
         Running jobs come in the order in which they were started. Of several of type, tenant and
-        tag, the store looks for one: then a page may have fewer jobs than `limit`, or none, before
-        the last, and its `total` is not known.
+        tag, the store looks for one, and for no `reason` that jobs are dead for: then a page may
+        have fewer jobs than `limit`, or none, before the last, and its `total` is not known.
         """
         chosen = make_filter(state, which)
         check_page(limit)
@@ -274,7 +274,8 @@ class Jobs:
     def retry(
         self, *, on_progress: OnProgress | None = None, **which: Unpack[FilterSettings]
     ) -> int:
-        """Let all dead jobs, or those of one type, tenant or tag, run again; returns how many.
+        """Let all dead jobs, or those of one type, tenant, tag or reason, run again; returns how
+        many.
 
         `on_progress` is called now and then with how many jobs have been looked at.
         """
