@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.client.job_ids import new_job_id
+from tests.cli.conftest import CommandLine, cells
 
 if TYPE_CHECKING:
     import penstock
-    from tests.cli.conftest import CommandLine
     from tests.contract.job_workers import Hand
 
 HOSTILE = "\x1b[2J [bold]x[/bold] \u202e\x9b31m"
@@ -210,11 +210,38 @@ def test_a_dead_job_is_shown_with_each_of_its_errors(
     shown = cli("job", "show", job.id).stdout
 
     assert "dead (rejected)" in shown
-    assert "3 of 3 made, 1 of them crashed" in shown
+    assert "2 of 3 made; 1 crashed, counted apart" in shown
     assert "the last error\n  Reject: of no use\n" in shown
     assert "attempt 1 failed after" in shown
     assert "attempt 2 crashed after" in shown
     assert "ended by signal 9 (SIGKILL), peak memory 7 MiB" in shown
+
+
+def test_an_error_is_shown_for_each_attempt_that_had_it(
+    cli: CommandLine, mail: penstock.Jobs, hand: Hand
+) -> None:
+    job = mail.add("email", attempts=3)
+    for _ in range(3):
+        hand.fail(hand.take_one(), "no paper")
+
+    lines = cli("job", "show", job.id).stdout.splitlines()
+
+    titles = [at for at, line in enumerate(lines) if line.startswith("attempt ")]
+    assert [lines[at + 1].strip() for at in titles] == ["ValueError: no paper"] * 3
+
+
+def test_crashes_are_not_among_the_attempts_made(
+    cli: CommandLine, mail: penstock.Jobs, hand: Hand
+) -> None:
+    job = mail.add("email")
+    for _ in range(3):
+        hand.crash(hand.take_one())
+
+    shown = cells(cli("job", "show", job.id).stdout)
+    listed = cells(cli("job", "list", "-q", "mail", "--state", "dead").stdout)[1]
+
+    assert ["attempts", "0", "of", "1", "made;", "3", "crashed,", "counted", "apart"] in shown
+    assert listed[3:6] == ["0/1,", "3", "crashed"]
 
 
 def test_bytes_of_a_job_are_shown_to_programs_as_base64(

@@ -191,7 +191,7 @@ def _print_jobs(
         [
             *(getattr(job, column) for column in columns),
             job.priority,
-            f"{job.attempts_made}/{job.attempts}",
+            _tries(job),
             _age(job),
             *([job.tenant] if has_tenant else []),
             *(tell(job) for _, tell in more),
@@ -204,6 +204,11 @@ def _print_jobs(
     print_table(
         [*columns, "priority", "tries", "age", *tenant, *telling, "data"], rows, empty=empty
     )
+
+
+def _tries(job: JobInfo) -> str:
+    crashed = f", {job.crashes} crashed" if job.crashes else ""
+    return f"{job.attempts_made - job.crashes}/{job.attempts}{crashed}"
 
 
 def _due(job: JobInfo) -> str:

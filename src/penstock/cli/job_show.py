@@ -123,8 +123,10 @@ def _show(info: JobInfo, attempts: Sequence[Attempt]) -> None:
     for attempt in attempts:
         took = duration(max(0.0, attempt.ended_at - attempt.started_at))
         title = f"attempt {attempt.number} {attempt.outcome} after {took} ({attempt.worker})"
-        if attempt.error is None or attempt.error == info.error:
+        if attempt.error is None:
             print_lines(title, [f"it ended at {instant(attempt.ended_at)}"])
+        elif attempt.error == info.error:  # its traceback is there already
+            print_lines(title, [f"{attempt.error.type}: {attempt.error.message}"])
         else:
             _print_error(title, attempt.error)
 
@@ -132,8 +134,8 @@ def _show(info: JobInfo, attempts: Sequence[Attempt]) -> None:
 def _facts(info: JobInfo) -> list[tuple[str, Cell]]:
     asked = " (asked to end)" if info.is_cancel_asked else ""
     state = f"{info.state}{asked}" + (f" ({info.reason})" if info.reason else "")
-    made = f"{info.attempts_made} of {info.attempts} made"
-    crashed = f", {info.crashes} of them crashed" if info.crashes else ""
+    made = f"{info.attempts_made - info.crashes} of {info.attempts} made"
+    crashed = f"; {info.crashes} crashed, counted apart" if info.crashes else ""
     facts: list[tuple[str, Cell]] = [
         ("queue", info.queue),
         ("type", info.type),
