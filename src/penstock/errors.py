@@ -113,7 +113,7 @@ class TaskNotFound(PenstockError):
 
 
 class JobNotFound(PenstockError):
-    """No job of this id is kept; it was removed, or kept long enough."""
+    """There is no job of this id, or not any more."""
 
     code = "job_not_found"
 

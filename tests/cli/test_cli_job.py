@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from tests.contract.job_workers import Hand
 
 HOSTILE = "\x1b[2J [bold]x[/bold] \u202e\x9b31m"
-GONE = "it was removed, or kept for as long as its queue keeps finished jobs"
+GONE = (
+    "check the id; if it is right, the job was removed, or it has ended and is not kept any more "
+    "(keep=False, or the keep_s of its queue)"
+)
 
 
 def test_a_job_is_sent_with_its_data_as_it_was_given(cli: CommandLine, mail: penstock.Jobs) -> None:

@@ -154,7 +154,10 @@ def test_what_is_not_understood_sets_nothing(
     [
         (["--concurrency", "0"], "concurrency is 0; give a whole number from 1 up"),
         (["--rate", "nan"], "rate is nan; give a number above 0"),
-        (["--rate", "1", "--per", "0"], "a rate is per second or per any longer time"),
+        (
+            ["--rate", "1", "--per", "0"],
+            "per is 0.0; give the seconds that a rate is for, 0.001 or more",
+        ),
     ],
 )
 def test_a_limit_that_makes_no_sense_is_refused(

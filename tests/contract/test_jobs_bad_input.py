@@ -60,10 +60,10 @@ OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"backoff": NAN}, "the delay of a backoff is nan s"),
     ({"timeout": -5}, "timeout is -5; give seconds"),
     ({"timeout": 300 * 86_400}, "timeout is 25920000; a job may run for 49 days at most"),
-    ({"timeout": 0}, r"timeout is 0; give seconds above 0 .*, or leave it out \(None\) for none"),
+    ({"timeout": 0}, r"timeout is 0; give seconds above 0 .*, or leave it out for none"),
     ({"expires": INF}, "expires is inf; give seconds"),
-    ({"expires": -1}, r"expires is -1; give seconds above 0 .* leave it out \(None\) for none"),
-    ({"expires": 0.0}, r"expires is 0.0; give seconds above 0 .* leave it out \(None\) for none"),
+    ({"expires": -1}, r"expires is -1; give seconds above 0 .* leave it out for none"),
+    ({"expires": 0.0}, r"expires is 0.0; give seconds above 0 .* leave it out for none"),
     ({"expires": timedelta()}, r"expires is .*timedelta\(0\); give seconds above 0 "),
     ({"tags": "x"}, "tags is 'x'; give a list of up to 10 words"),
     ({"tags": list("abcdefghijk")}, "give a list of up to 10 words"),
@@ -125,6 +125,13 @@ def test_a_backoff_with_too_long_a_name_is_refused(mail: penstock.Jobs, stored: 
         mail.add("email", backoff="named:" + "x" * 255)
 
     assert stored.everything() == {}
+
+
+@pytest.mark.parametrize("any_store", ["debian"], indirect=True)
+@pytest.mark.parametrize("place", [5, None, "", "5", "5-", "--", b"-"], ids=repr)
+def test_a_place_in_a_history_that_cannot_be_is_refused(mail: penstock.Jobs, place: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"is no place in a history; give the `place` of an"):
+        mail.history(after=place)
 
 
 CYCLE: list[Any] = []

@@ -257,12 +257,15 @@ def test_a_pause_outlives_whoever_asked_for_it(
 @pytest.mark.parametrize(
     ("limit", "message"),
     [
-        ({"concurrency": 0}, "give a whole number from 1 up, or None for no limit"),
+        ({"concurrency": 0}, "give a whole number from 1 up, or leave it out for no limit"),
         ({"concurrency": 1.5}, "give a whole number from 1 up"),
         ({"rate": 0}, "rate is 0; give a number above 0"),
         ({"rate": float("nan")}, "rate is nan; give a number above 0"),
         ({"rate": float("inf")}, "rate is inf; give a number above 0"),
-        ({"rate": 1, "per": 0}, "a rate is per second or per any longer time"),
+        ({"rate": True}, "rate is True; give a number above 0"),
+        ({"rate": 10**400}, "rate is 1000.*; give a number above 0, up to a billion"),
+        ({"rate": 1, "per": 0}, "per is 0; give the seconds that a rate is for, 0.001 or more"),
+        ({"rate": 1, "burst": True}, "burst is True; give a number above 0"),
         ({"rate": 1, "burst": -1}, "burst is -1; give a number above 0"),
         ({"burst": 5}, "burst is for a rate"),
     ],

@@ -158,7 +158,7 @@ def test_waiting_has_an_end(mail: penstock.Jobs) -> None:
 
     with pytest.raises(ResultTimeout, match=f"job {job.id} has not ended within 0.01 s; it may"):
         job.result(0.01)
-    with pytest.raises(ResultTimeout, match=r"1 jobs have not ended within 0\.01 s"):
+    with pytest.raises(ResultTimeout, match=r"1 job has not ended within 0\.01 s"):
         list(mail._client.as_completed([job], 0.01))
     assert mail._client.wait([job], 0.01) == ([], [job])
     with pytest.raises(InvalidArgument, match="timeout is nan; give seconds"):
@@ -198,7 +198,7 @@ def test_all_that_have_ended_are_found_in_no_time(waiter: penstock.Penstock) -> 
     assert ({job.id for job in found}, rest) == ({job.id for job in ended}, [ready])
     completed = waiter.as_completed([ready, *ended], 0)
     assert {next(completed).id for _ in ended} == {job.id for job in ended}
-    with pytest.raises(ResultTimeout, match="1 jobs have not ended within 0 s"):
+    with pytest.raises(ResultTimeout, match="1 job has not ended within 0 s"):
         next(completed)
     wait_for(lambda: is_waiting(waiter, 0))
 
@@ -252,7 +252,7 @@ def test_a_timeout_can_be_a_timedelta(ps: penstock.Penstock, mail: penstock.Jobs
     job, soon = mail.add("email"), timedelta(milliseconds=10)
 
     assert ps.wait([job], soon) == ([], [job])
-    with pytest.raises(ResultTimeout, match=r"1 jobs have not ended within 0\.01 s"):
+    with pytest.raises(ResultTimeout, match=r"1 job has not ended within 0\.01 s"):
         list(ps.as_completed([job], soon))
     assert list(mail.events(timeout_s=soon)) == []
 

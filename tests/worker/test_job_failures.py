@@ -122,7 +122,7 @@ def test_a_job_that_asks_for_another_attempt_and_has_none_is_dead_and_says_so(
         job.result(20)
 
     first, last = job.attempts()
-    assert first.error and first.error.message == "the handler asked for another attempt"
+    assert first.error and first.error.message == "the job asked for another attempt"
     assert last.error and "no attempt was left" in last.error.message
 
 

@@ -64,7 +64,7 @@ def test_a_cancelled_process_that_goes_on_is_ended(bench: ProcessBench, tmp_path
     assert isinstance(error, JobCancelled)
     assert str(error) == (
         "the job was cancelled and still ran 0.3 s later, so its process was ended; "
-        "to end by itself, it has to look at `context.cancelled`"
+        "to end by itself, it has to look at `penstock.current().cancelled`"
     )
     wait_for(lambda: are_dead(pids))
 

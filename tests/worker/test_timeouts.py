@@ -72,7 +72,8 @@ def test_a_job_in_a_thread_is_reported_at_its_deadline_and_its_slot_goes_on(
     assert isinstance(error, JobTimeout)
     assert str(error) == (
         "the job ran longer than its timeout of 0.1 s and was given up, but a thread cannot be "
-        "ended; give it more time, let it look at `context.cancelled`, or run it in a process"
+        "ended; give it more time, let it look at `penstock.current().cancelled`, or run "
+        "it in a process"
     )
     assert 0.1 <= slow[0].took_s < 2.0
     assert time.perf_counter() - began_at < 2.0

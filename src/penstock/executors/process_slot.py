@@ -216,7 +216,8 @@ class ProcessSlot:
     def _cancellation(self) -> JobCancelled:
         return JobCancelled(
             f"the job was cancelled and still ran {self._cancel_grace_s:g} s later, so its process "
-            "was ended; to end by itself, it has to look at `context.cancelled`"
+            "was ended; to end by itself, it has to look at "
+            "`penstock.current().cancelled`"
         )
 
 

@@ -87,7 +87,7 @@ class Watchdog:
                 error = JobTimeout(
                     f"the job ran longer than its timeout of {context.timeout_s:g} s and was given "
                     "up, but a thread cannot be ended; give it more time, let it look at "
-                    "`context.cancelled`, or run it in a process"
+                    "`penstock.current().cancelled`, or run it in a process"
                 )
                 self._tell(context, error, began_at, is_replaced)
 

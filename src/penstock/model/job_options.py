@@ -169,8 +169,7 @@ def check_seconds(what: str, given: object) -> float:
         or not 0 <= seconds <= MAX_SECONDS  # which neither nan nor inf is
     ):
         raise InvalidArgument(
-            f"{what} is {shown(given)}; give seconds from 0 to {MAX_SECONDS:.0f} (366 days), or a "
-            "timedelta"
+            f"{what} is {shown(given)}; give seconds from 0 to {MAX_SECONDS:.0f} (366 days)"
         )
     return float(seconds)
 
@@ -203,8 +202,8 @@ def _span(what: str, given: Seconds | None) -> int:
         span_ms = _milliseconds(what, given)
     if span_ms == 0:
         raise InvalidArgument(
-            f"{what} is {shown(given)}; give seconds above 0 (up to {MAX_SECONDS:.0f}, 366 days) "
-            "or a timedelta, or leave it out (None) for none"
+            f"{what} is {shown(given)}; give seconds above 0 (up to {MAX_SECONDS:.0f}, 366 days), "
+            "or leave it out for none"
         )
     return span_ms
 
@@ -281,11 +280,11 @@ def _unique(
         raise InvalidArgument(f"a unique key is text, not {type(key).__name__}; pass a str")
     if "debounce" in given:
         if not key:
-            raise InvalidArgument("debounce needs unique=..., to know which jobs are the same")
+            raise InvalidArgument("debounce needs unique as well, to know which jobs are the same")
         return _unique_key(key), "scheduled", 0
     if not key:
         if "unique_for" in given:
-            raise InvalidArgument("unique_for needs unique=..., the key that is to be unique")
+            raise InvalidArgument("unique_for needs unique as well, the key that is to be unique")
         return b"", "", 0
     until = given.get("unique_for", "done")
     if isinstance(until, str):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TypedDict
 
 from penstock.errors import InvalidArgument
 from penstock.model.job_options import Seconds, check_seconds
-from penstock.model.names import check_name
+from penstock.model.names import check_name, shown
 from penstock.model.snapshot import whole_number
 
 MAX_SHARE = 1000
@@ -88,7 +87,7 @@ def check_job_settings(given: JobQueueSettings) -> dict[str, int | None]:
         elif name in _COUNTS:
             if value is not None and (type(value) is not int or value < _COUNTS[name]):
                 raise InvalidArgument(
-                    f"{name} is {value!r}; give a whole number from {_COUNTS[name]} up, or None"
+                    f"{name} is {value!r}; give a whole number from {_COUNTS[name]} up"
                 )
             checked[name] = value
         else:
@@ -105,13 +104,17 @@ def check_limit(
         check_name("limit key", key)
     if concurrency is not None and (type(concurrency) is not int or concurrency < 1):
         raise InvalidArgument(
-            f"concurrency is {concurrency!r}; give a whole number from 1 up, or None for no limit"
+            f"concurrency is {concurrency!r}; give a whole number from 1 up, or leave it out for "
+            "no limit"
         )
     per_ms = round(check_seconds("per", per) * 1000)
     for name, number in (("rate", rate), ("burst", burst)):
-        is_number = isinstance(number, int | float) and math.isfinite(number)
+        is_number = isinstance(number, int | float) and not isinstance(number, bool)
         if number is not None and not (is_number and 0 < number <= 1e9):
-            raise InvalidArgument(f"{name} is {number!r}; give a number above 0, or None")
+            raise InvalidArgument(
+                f"{name} is {shown(number)}; give a number above 0, up to a billion, or leave it "
+                "out for none"
+            )
     if rate is None:
         if burst is not None:
             raise InvalidArgument(
@@ -119,7 +122,7 @@ def check_limit(
             )
         return concurrency or 0, 0.0, 1000, 0.0
     if per_ms < 1:
-        raise InvalidArgument(f"per is {per!r}; a rate is per second or per any longer time")
+        raise InvalidArgument(f"per is {per!r}; give the seconds that a rate is for, 0.001 or more")
     # Less than one token could never let anything start.
     return concurrency or 0, float(rate), per_ms, max(1.0, burst if burst is not None else rate)
 

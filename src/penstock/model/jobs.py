@@ -48,6 +48,12 @@ LAYOUT = 1
 MAX_CRASHES = 3
 """How often a job may take its worker down before it is dead."""
 
+WHY_ABSENT = (
+    "check the id; if it is right, the job was removed, or it has ended and is not kept any more "
+    "(keep=False, or the keep_s of its queue)"
+)
+"""What a message says of a job that is not there."""
+
 DeathReason = Literal["failed", "timeout", "expired", "lost", "poison", "rejected", "impossible"]
 DEATH_REASONS: tuple[DeathReason, ...] = get_args(DeathReason)
 

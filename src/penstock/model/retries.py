@@ -103,8 +103,8 @@ def parse_backoff(given: str | float | timedelta | Backoff | None) -> Backoff:
     if not 1 <= len(numbers) <= 3:
         raise InvalidArgument(
             f"backoff {given!r} is not known; give 'exponential', 'fixed', 'none', "
-            "'exponential:BASE:CAP:JITTER', 'named:<name>', a number of seconds, a timedelta, "
-            "penstock.fixed(...) or penstock.exponential(...)"
+            "'exponential:BASE:CAP:JITTER', 'named:<name>' or a number of seconds; in Python also "
+            "a timedelta, penstock.fixed(...) or penstock.exponential(...)"
         )
     return exponential(*numbers)
 
@@ -177,7 +177,7 @@ def decode_backoff(text: str) -> Backoff:
 
 
 class Retry(Exception):
-    """Raised by a handler: run this job again after `after` (seconds or a timedelta), whatever its
+    """Raised by a job: run this job again after `after` (seconds or a timedelta), whatever its
     backoff says, or after what the backoff says if None.
 
     It counts as an attempt. If none is left the job is dead, and without `attempts=...` it has one.
@@ -193,18 +193,18 @@ class Retry(Exception):
         self.reason = _check_reason(reason)
 
     def __str__(self) -> str:
-        return self.reason or "the handler asked for another attempt"
+        return self.reason or "the job asked for another attempt"
 
 
 class Reject(Exception):
-    """Raised by a handler: never run this job again; it is dead, whatever attempts it has left."""
+    """Raised by a job: never run this job again; it is dead, whatever attempts it has left."""
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
         self.reason = _check_reason(reason)
 
     def __str__(self) -> str:
-        return self.reason or "the handler rejected the job"
+        return self.reason or "the job is not to be tried again"
 
 
 @dataclass(frozen=True, slots=True)

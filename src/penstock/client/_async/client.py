@@ -20,6 +20,7 @@ from penstock.client.results import Results
 from penstock.codec.ids import id_number
 from penstock.errors import InvalidArgument, JobNotFound, QueueNotFound, ResultTimeout
 from penstock.model.job_options import check_seconds
+from penstock.model.jobs import WHY_ABSENT
 from penstock.model.names import check_worker_name
 from penstock.model.workers import pausable_name
 from penstock.store.commands import queues, workers
@@ -75,8 +76,7 @@ class AsyncPenstock:
                 if queue:
                     raise
         raise JobNotFound(
-            f"no queue of namespace {self.settings.namespace!r} has a job {id}; "
-            "it was removed, or kept for as long as its queue keeps finished jobs"
+            f"no queue of namespace {self.settings.namespace!r} has a job {id}; {WHY_ABSENT}"
         )
 
     async def wait(
@@ -126,9 +126,9 @@ class AsyncPenstock:
                 for future in [future for future, job in pending.items() if job in ended]:
                     yield pending.pop(future)
             if pending and raises:
+                late = "1 job has" if len(pending) == 1 else f"{len(pending)} jobs have"
                 raise ResultTimeout(
-                    f"{len(pending)} jobs have not ended within {timeout_s:g} s; "
-                    "they may still do so"
+                    f"{late} not ended within {timeout_s:g} s, but may still do so; wait for longer"
                 )
         finally:
             for future, job in pending.items():

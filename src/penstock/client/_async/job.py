@@ -21,6 +21,7 @@ from penstock.errors import (
 )
 from penstock.model.explanations import Explanation, explain
 from penstock.model.job_options import Seconds, check_priority, check_seconds
+from penstock.model.jobs import WHY_ABSENT
 from penstock.store.commands import job_records
 
 if TYPE_CHECKING:
@@ -244,7 +245,4 @@ class AsyncJob(Generic[R]):
             raise IllegalMove(f"job {self.id} is {word}; {hint}")
 
     def _absent(self) -> JobNotFound:
-        return JobNotFound(
-            f"queue {self.queue!r} has no job {self.id}; it was removed, or has been kept for as "
-            "long as the queue keeps finished jobs"
-        )
+        return JobNotFound(f"queue {self.queue!r} has no job {self.id}; {WHY_ABSENT}")

@@ -53,12 +53,13 @@ from penstock.model.jobs import (
     JOB_STATES,
     STATES_BY_CODE,
     WAITING_STATES,
+    WHY_ABSENT,
     JobEvent,
     JobPage,
     check_event_kind,
     check_state,
 )
-from penstock.model.names import check_name
+from penstock.model.names import check_name, shown
 from penstock.store.command import QueueAbsent
 from penstock.store.commands import job_records, job_rules, jobs, queues
 from penstock.store.commands.job_rules import MoreToDo
@@ -87,6 +88,7 @@ _CHUNK = 250
 _FIRST_ROOM_S, _ROOM_S = 0.02, 0.5
 _MAX_SEARCHED = 10_000
 _TEMPLATES = 1000
+_PLACE = re.compile(r"-|\d{1,20}-\d{1,20}")
 
 
 class AsyncJobs:
@@ -185,10 +187,7 @@ class AsyncJobs:
         number = id_number(id)
         found = await self._store.run(job_records.read_jobs(self._keys, [number], with_data=False))
         if found[0] is None:
-            raise JobNotFound(
-                f"queue {self.name!r} has no job {id}; it was removed, or has been kept for as "
-                "long as the queue keeps finished jobs"
-            )
+            raise JobNotFound(f"queue {self.name!r} has no job {id}; {WHY_ABSENT}")
         return self._job(number, found[0].type)
 
     async def page(
@@ -391,9 +390,10 @@ class AsyncJobs:
 
         Unlike events, it is kept: the last `history_length` attempts or so, 100,000 by default.
         """
-        if after != "-" and not re.fullmatch(r"\d{1,20}-\d{1,20}", after):
+        place: object = after
+        if not isinstance(place, str) or not _PLACE.fullmatch(place):
             raise InvalidArgument(
-                f"{after!r} is no place in a history; give the `place` of an attempt, or '-'"
+                f"{shown(place)} is no place in a history; give the `place` of an attempt, or '-'"
             )
         if type(limit) is not int or not 1 <= limit <= 10_000:
             raise InvalidArgument(f"limit is {limit!r}; give a whole number from 1 to 10000")
