@@ -55,9 +55,9 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
     "read_history": replies("ok", "newer"),
     "purge_jobs": replies("newer", ok=[b"ok", 1, 0]),
     "delete_jobs": replies("no_queue", "newer", ok=[b"ok", 1, 0, 0, b"i1"]),
-    "pause_type": replies("ok", "no_queue", "newer"),
-    "set_limit": replies("ok", "no_queue", "newer", more=[b"more"]),
-    "set_share": replies("ok", "no_queue", "newer"),
+    "pause_type": replies("ok", *QUEUE_WORDS),
+    "set_limit": replies("ok", *QUEUE_WORDS, more=[b"more"]),
+    "set_share": replies("ok", *QUEUE_WORDS),
     "read_rules": replies("newer", ok=[b"ok", [], [], [], []]),
     "put_schedule": replies(
         *QUEUE_WORDS, ok=[b"ok", 1], late=[b"late"], too_many=[b"too_many", 1000]

@@ -104,9 +104,31 @@ def test_finished_jobs_that_are_kept_no_longer_are_purged(
     "command",
     [
         ["pause-type", "mail", "email"],
+        ["limit", "mail", "--rate", "2"],
+        ["share", "mail", "acme", "2"],
+        ["configure", "mail", "--keep", "60"],
+    ],
+)
+def test_rules_may_come_before_the_first_job_but_not_to_a_queue_of_tasks(
+    cli: CommandLine, ps: penstock.Penstock, command: list[str]
+) -> None:
+    first = cli("job", *command)
+    assert (first.exit_code, first.stderr, ps.queues()) == (0, "", ["mail"])
+    ps.queue("mail").delete()
+    ps.queue("mail").enqueue(b"task")
+
+    result = cli("job", *command)
+
+    assert result.exit_code == 1
+    assert "queue 'mail' holds plain tasks, not jobs" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
         ["resume-type", "mail", "email"],
         ["limit", "mail", "--lift"],
-        ["share", "mail", "acme", "2"],
+        ["configure", "mail"],
         ["purge", "mail"],
         ["list", "-q", "mail"],
         ["search", "mail", "word"],
@@ -115,7 +137,7 @@ def test_finished_jobs_that_are_kept_no_longer_are_purged(
         ["cancel", "--state", "ready", "-q", "mail", "--yes"],
     ],
 )
-def test_rules_for_jobs_are_for_queues_of_jobs(
+def test_what_is_about_jobs_is_about_queues_of_jobs(
     cli: CommandLine, ps: penstock.Penstock, command: list[str]
 ) -> None:
     absent = cli("job", *command, "--json")

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import penstock
-from penstock.errors import InvalidArgument, QueueNotFound
+from penstock.client._sync import fsck
+from penstock.errors import InvalidArgument, QueueNotFound, WrongKind
 from penstock.model.jobs import Report
-from tests.contract.job_workers import Hand
+from tests.contract.job_workers import Hand, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from penstock.model.jobs import HandedOut
     from tests.contract.conftest import Ear
     from tests.servers import RedisCluster, RedisServer
+    from tests.stored import Stored
 
 HOUR_S = 3600.0
 
@@ -280,12 +282,75 @@ def test_a_limit_that_makes_no_sense_is_refused(
         mail.limit("k", **limit)  # type: ignore[arg-type]
 
 
-def test_rules_are_for_queues_that_exist(mail: penstock.Jobs) -> None:
-    acts: list[Callable[[], None]] = [
-        lambda: mail.limit("k", concurrency=1),
-        lambda: mail.pause_type("email"),
-        lambda: mail.resume_type("email"),
-    ]
-    for act in acts:
-        with pytest.raises(QueueNotFound, match="there is no queue 'mail'; send a job or start"):
-            act()
+RULES: dict[str, Callable[[penstock.Jobs], None]] = {
+    "limit": lambda jobs: jobs.limit("k", concurrency=1),
+    "share": lambda jobs: jobs.share("acme", 2),
+    "default share": lambda jobs: jobs.share("acme", 1),
+    "pause_type": lambda jobs: jobs.pause_type("email"),
+}
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=list(RULES))
+def test_a_rule_can_be_set_before_the_first_job_is_sent(
+    ps: penstock.Penstock, mail: penstock.Jobs, rule: Callable[[penstock.Jobs], None]
+) -> None:
+    rule(mail)
+
+    assert ps.queues() == ["mail"]
+    assert ps.queue("mail").inspect().kind == "jobs"
+    assert fsck.check(ps).violations == []
+
+
+def test_rules_hold_for_jobs_that_come_after_them(mail: penstock.Jobs, hand: Hand) -> None:
+    mail.limit(concurrency=1)
+    mail.share("a", 2)
+    mail.pause_type("fax")
+
+    mail.add("fax", "f")
+    mail.add_many("email", ["b0", "b1"], tenant="b")
+    mail.add_many("email", ["a0", "a1"], tenant="a")
+
+    assert len(hand.take(5)) == 1
+    assert (mail.rules().shares, mail.rules().paused_types) == ({"a": 2}, ["fax"])
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=list(RULES))
+def test_a_queue_that_was_configured_and_is_given_a_rule_leaves_nothing_behind_when_deleted(
+    ps: penstock.Penstock,
+    mail: penstock.Jobs,
+    stored: Stored,
+    rule: Callable[[penstock.Jobs], None],
+) -> None:
+    mail.configure(keep_s=5)
+    rule(mail)
+
+    ps.queue("mail").delete()
+
+    assert written(stored) == {}
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=list(RULES))
+def test_a_queue_of_plain_tasks_has_no_rules_for_jobs(
+    ps: penstock.Penstock,
+    mail: penstock.Jobs,
+    stored: Stored,
+    rule: Callable[[penstock.Jobs], None],
+) -> None:
+    ps.queue("mail").enqueue(b"a")
+    before = written(stored)
+
+    with pytest.raises(WrongKind, match="queue 'mail' holds plain tasks"):
+        rule(mail)
+
+    assert written(stored) == before
+
+
+def test_only_in_a_queue_that_exists_is_there_a_rule_to_lift(
+    ps: penstock.Penstock, mail: penstock.Jobs
+) -> None:
+    with pytest.raises(QueueNotFound, match="there is no queue 'mail', so it has no rule"):
+        mail.limit("k")
+    with pytest.raises(QueueNotFound, match="there is no queue 'mail', so it has no rule"):
+        mail.resume_type("email")
+
+    assert ps.queues() == []

@@ -5,13 +5,19 @@ queue.
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from penstock.cli.job_queues import named_jobs
 from penstock.cli.options import Target, examples, with_store
 from penstock.cli.render import Cell, counted, duration, print_facts, print_json, say
+from penstock.errors import QueueNotFound
 from penstock.model.job_rules import MAX_SHARE, JobQueueSettings, JobRules, Limit
+
+if TYPE_CHECKING:
+    from penstock.client._sync.client import Penstock
+    from penstock.client._sync.jobs import Jobs
 
 
 @click.command("pause-type", epilog=examples("penstock job pause-type mail email"))
@@ -21,7 +27,7 @@ from penstock.model.job_rules import MAX_SHARE, JobQueueSettings, JobRules, Limi
 def pause_type(at: Target, queue: str, type_: str) -> None:
     """Hand out no more jobs of a type. What runs goes on, and jobs can still be sent."""
     with at.connected() as client:
-        jobs = named_jobs(client, queue)
+        jobs = _jobs_to_come(client, queue)
         jobs.pause_type(type_)
         ready = jobs.counts(type=type_)["ready"]
     if at.is_json:
@@ -84,9 +90,8 @@ def limit(
         raise click.UsageError("Give --concurrency, --rate or both; or --lift.")
     per_s = 1.0 if per is None else per
     with at.connected() as client:
-        named_jobs(client, queue).limit(
-            key or "", concurrency=concurrency, rate=rate, per=per_s, burst=burst
-        )
+        jobs = named_jobs(client, queue) if lift else _jobs_to_come(client, queue)
+        jobs.limit(key or "", concurrency=concurrency, rate=rate, per=per_s, burst=burst)
     if at.is_json:
         print_json(
             {
@@ -123,7 +128,7 @@ def share(at: Target, queue: str, tenant: str, weight: int) -> None:
     Where several tenants have jobs of equal priority, each starts one in its turn, or WEIGHT.
     """
     with at.connected() as client:
-        named_jobs(client, queue).share(tenant, weight)
+        _jobs_to_come(client, queue).share(tenant, weight)
     if at.is_json:
         print_json({"queue": queue, "tenant": tenant, "weight": weight})
     else:
@@ -163,7 +168,7 @@ def configure(
     }
     given |= dict.fromkeys(defaults)
     with at.connected() as client:
-        jobs = named_jobs(client, queue)
+        jobs = _jobs_to_come(client, queue) if given else named_jobs(client, queue)
         if given:
             jobs.configure(**given)  # type: ignore[arg-type]
         found = jobs.rules()
@@ -206,3 +211,11 @@ def purge(at: Target, queue: str) -> None:
         print_json({"queue": queue, "purged": purged})
     else:
         say(f"purged {counted(purged, 'finished job')} of '{queue}'")
+
+
+def _jobs_to_come(client: Penstock, queue: str) -> Jobs:
+    """The jobs of a queue that need not exist yet: what is set for it brings it into being."""
+    try:
+        return named_jobs(client, queue)
+    except QueueNotFound:
+        return client.jobs(queue)

@@ -324,11 +324,11 @@ class Jobs:
 
     def pause_type(self, type: str) -> None:
         """Hand out no more jobs of a type. What runs goes on."""
-        self._rule(job_rules.pause_type, check_name("job type", type), True)
+        self._set(job_rules.pause_type, check_name("job type", type), True)
 
     def resume_type(self, type: str) -> None:
-        """Hand out jobs of a type again."""
-        self._rule(job_rules.pause_type, check_name("job type", type), False)
+        """Hand out jobs of a type again. Raises QueueNotFound."""
+        self._lift(job_rules.pause_type, check_name("job type", type), False)
 
     def limit(
         self,
@@ -341,18 +341,19 @@ class Jobs:
     ) -> None:
         """Limit how many jobs of a key may run at once (`concurrency`) and start in a time (`rate`
         every `per` seconds, `burst` of them at once). Takes effect at once; with neither, the limit
-        is lifted.
+        is lifted, which raises QueueNotFound if there is no such queue.
 
         Without a key it is for the whole queue; the key `*` is for every key without a limit of
         its own. Jobs are sent with `key=...`.
         """
         slots, rate, per_ms, burst = check_limit(key, concurrency, rate, per, burst)
-        self._rule(job_rules.set_limit, key, slots, rate, per_ms, burst)
+        change = self._set if slots or rate else self._lift
+        change(job_rules.set_limit, key, slots, rate, per_ms, burst)
 
     def share(self, tenant: str, weight: int) -> None:
         """How many jobs of a tenant start in a round, where several tenants wait; 1 if not set."""
         check_share(weight)
-        self._rule(job_rules.set_share, check_name("tenant", tenant), weight)
+        self._set(job_rules.set_share, check_name("tenant", tenant), weight)
 
     def rules(self) -> JobRules:
         """What holds for many jobs of the queue: settings, limits, shares, paused types."""
@@ -611,20 +612,32 @@ class Jobs:
             if cursor == "0":
                 return dict(sorted(found.items()))
 
-    def _rule(self, build: Callable[..., Command[bool]], *arguments: str | float) -> None:
-        is_over = False
-        while not is_over:
+    def _set(self, build: Callable[..., Command[bool]], *rule: str | float) -> None:
+        """Set a rule, also for jobs that are still to come."""
+        self._client.queue(self.name)._in_queue(
+            lambda incarnation: self._change(build, rule, incarnation)
+        )
+
+    def _lift(self, build: Callable[..., Command[bool]], *rule: str | float) -> None:
+        try:
+            self._change(build, rule, "")
+        except QueueAbsent:
+            raise QueueNotFound(
+                f"there is no queue {self.name!r}, so it has no rule that could be lifted; check "
+                "the name"
+            ) from None
+
+    def _change(
+        self, build: Callable[..., Command[bool]], rule: Sequence[str | float], incarnation: str
+    ) -> None:
+        while True:
             try:
-                is_there = self._store.run_once(
-                    lambda operation: build(self._keys, operation, *arguments)
+                self._store.run_once(
+                    lambda operation: build(self._keys, operation, *rule, incarnation=incarnation)
                 )
-                is_over = True
+                return
             except MoreToDo:
                 continue
-        if not is_there:
-            raise QueueNotFound(
-                f"there is no queue {self.name!r}; send a job or start a worker first"
-            )
 
 
 def _open_cursor(after: str) -> tuple[int, int] | None:

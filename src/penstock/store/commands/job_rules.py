@@ -30,10 +30,12 @@ _MAX_RULES = 10_000
 
 
 def pause_type(
-    keys: QueueKeys, operation: Operation, job_type: str, is_paused: bool
+    keys: QueueKeys, operation: Operation, job_type: str, is_paused: bool, incarnation: str = ""
 ) -> Command[bool]:
-    """Hand out no jobs of a type, or hand them out again; False if there is no such queue."""
-    return _rule(PAUSE_TYPE, keys, operation, job_type, int(is_paused))
+    """Hand out no jobs of a type, or hand them out again. Raises WrongKind, QueueAbsent,
+    QueueTaken.
+    """
+    return _rule(PAUSE_TYPE, keys, operation, incarnation, job_type, int(is_paused))
 
 
 class MoreToDo(Exception):
@@ -48,18 +50,20 @@ def set_limit(
     rate: float,
     per_ms: int,
     burst: float,
+    incarnation: str = "",
 ) -> Command[bool]:
-    """Limit a key ('' the queue, '*' any key); all zero lifts it. False if there is no queue.
-
-    Raises MoreToDo for the client.
+    """Limit a key ('' the queue, '*' any key); all zero lifts it. Raises WrongKind, QueueAbsent,
+    QueueTaken, and MoreToDo for the client.
     """
     settings = f"{slots} {rate!r} {per_ms} {burst!r}" if slots or rate else ""
-    return _rule(SET_LIMIT, keys, operation, key, settings)
+    return _rule(SET_LIMIT, keys, operation, incarnation, key, settings)
 
 
-def set_share(keys: QueueKeys, operation: Operation, tenant: str, share: int) -> Command[bool]:
-    """How many jobs of a tenant start in a round; False if there is no such queue."""
-    return _rule(SET_SHARE, keys, operation, tenant, share)
+def set_share(
+    keys: QueueKeys, operation: Operation, tenant: str, share: int, incarnation: str = ""
+) -> Command[bool]:
+    """How many jobs of a tenant start in a round. Raises WrongKind, QueueAbsent, QueueTaken."""
+    return _rule(SET_SHARE, keys, operation, incarnation, tenant, share)
 
 
 def read_rules(keys: QueueKeys) -> Command[JobRules]:
@@ -200,7 +204,7 @@ def _rule(
     """Change a rule; the answer says whether there was something to change it of."""
 
     def decode(reply: list[Any]) -> bool:
-        if reply[0] in (b"ok", b"no_queue", b"absent"):
+        if reply[0] in (b"ok", b"absent"):
             return bool(reply[0] == b"ok")
         if reply[0] == b"more":
             raise MoreToDo

@@ -1,17 +1,20 @@
 -- Hand out no more jobs of a type, or hand them out again.
 --
--- KEYS[1] memory     string  last operation of this lane
--- KEYS[2] meta       hash    settings and counters; its tag names all other keys of the queue
--- ARGV[1] operation  int     number of this operation in its lane
--- ARGV[2] type       string
--- ARGV[3] paused     int     1 or 0
+-- KEYS[1] memory       string  last operation of this lane
+-- KEYS[2] meta         hash    settings and counters; its tag names all other keys of the queue
+-- ARGV[1] operation    int     number of this operation in its lane
+-- ARGV[2] incarnation  string  made for a queue that does not exist yet, or empty
+-- ARGV[3] type         string
+-- ARGV[4] paused       int     1 or 0
 --
 -- Returns {'ok'}
---         {'no_queue'}        there is no such queue
+--         {'no_queue'}        register the queue, then send again with an incarnation; or there is nothing to lift
+--         {'queue_exists'}    under another incarnation; unregister this one, then send again without
+--         {'tasks'}           the queue holds plain tasks
 --         {'newer', layout}   the queue was written by a newer version
--- include channels memory job_keys wake
+-- include clock channels memory queue job_keys wake job_queue rules
 local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
-local operation, type, paused = unpack(ARGV)
+local operation, incarnation, type, paused = unpack(ARGV)
 
 local done = recall(memory, operation)
 if done then return done end
@@ -21,8 +24,10 @@ local strays = redis.call('ZCARD', keys['stray:'] .. type)
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
 allow_when_full(memory)
-if redis.call('HEXISTS', keys.meta, 'incarnation') == 0 then return remember(memory, operation, {'no_queue'}) end
+refusal = jobs.refuse_rule(memory, operation, keys, incarnation)
+if refusal then return refusal end
 if paused == '1' then
+  jobs.open_for_rule(keys, incarnation)
   redis.call('SADD', keys.paused_types, type)
 elseif redis.call('SREM', keys.paused_types, type) == 1 then
   wake_workers(keys.idle, keys['wake:'], 1 + strays)

@@ -1,18 +1,21 @@
 -- Set how many jobs of a key may run at once and start in a time, or lift the limit.
 --
--- KEYS[1] memory     string  last operation of this lane
--- KEYS[2] meta       hash    settings and counters; its tag names all other keys of the queue
--- ARGV[1] operation  int     number of this operation in its lane
--- ARGV[2] key        string  '' for the whole queue, '*' for every key without a limit of its own
--- ARGV[3] settings   string  slots, rate, per_ms, burst, with a space between (0: none); empty to lift the limit
+-- KEYS[1] memory       string  last operation of this lane
+-- KEYS[2] meta         hash    settings and counters; its tag names all other keys of the queue
+-- ARGV[1] operation    int     number of this operation in its lane
+-- ARGV[2] incarnation  string  made for a queue that does not exist yet, or empty
+-- ARGV[3] key          string  '' for the whole queue, '*' for every key without a limit of its own
+-- ARGV[4] settings     string  slots, rate, per_ms, burst, with a space between (0: none); empty to lift the limit
 --
 -- Returns {'ok'}
 --         {'more'}            set; but it holds back jobs of more keys than can be told of at once, so set it once more
---         {'no_queue'}        there is no such queue
+--         {'no_queue'}        register the queue, then send again with an incarnation; or there is nothing to lift
+--         {'queue_exists'}    under another incarnation; unregister this one, then send again without
+--         {'tasks'}           the queue holds plain tasks
 --         {'newer', layout}   the queue was written by a newer version
--- include clock channels memory job_keys wake
+-- include clock channels memory queue job_keys wake job_queue rules
 local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
-local operation, key, settings = unpack(ARGV)
+local operation, incarnation, key, settings = unpack(ARGV)
 
 local done = recall(memory, operation)
 if done then return done end
@@ -20,15 +23,14 @@ if done then return done end
 jobs.guard(keys, {hash = {'meta', 'limits', 'buckets'}, zset = {'unparks'}, set = {'idle'}})
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
-if redis.call('HEXISTS', keys.meta, 'incarnation') == 0 then
-  allow_when_full(memory)
-  return remember(memory, operation, {'no_queue'})
-end
+refusal = jobs.refuse_rule(memory, operation, keys, incarnation)
+if refusal then return refusal end
 local now = now_ms()
 if settings == '' then
   redis.call('HDEL', keys.limits, key)
   redis.call('HDEL', keys.buckets, key)
 else
+  jobs.open_for_rule(keys, incarnation)
   redis.call('HSET', keys.limits, key, settings)
 end
 -- Whoever starts jobs next looks at what the limit has held back.
