@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -182,6 +183,20 @@ def test_a_share_is_from_1_to_1000(mail: penstock.Jobs) -> None:
     for weight in (0, -1, 1001, 1.5, True, "2"):
         with pytest.raises(InvalidArgument, match="whole number from 1 to 1000"):
             mail.share("a", weight)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seconds", [0, 0.0, timedelta()])
+def test_ageing_in_no_time_is_refused_and_none_ends_it(mail: penstock.Jobs, seconds: Any) -> None:
+    mail.configure(ageing_s=60)
+
+    with pytest.raises(
+        InvalidArgument, match=r"give seconds above 0, or None \(the default\) for no"
+    ):
+        mail.configure(ageing_s=seconds)
+    assert mail.rules().settings == {"ageing_s": 60.0}
+
+    mail.configure(ageing_s=None)
+    assert mail.rules().settings == {}
 
 
 def test_without_ageing_an_urgent_job_always_comes_first(mail: penstock.Jobs, hand: Hand) -> None:

@@ -80,10 +80,7 @@ def check_job_settings(given: JobQueueSettings) -> dict[str, int | None]:
     checked: dict[str, int | None] = {}
     for name, value in given.items():
         if name in _TIMES:
-            at_least = 1 if name == "ageing_s" else 0
-            checked[_TIMES[name]] = (
-                None if value is None else max(at_least, round(check_seconds(name, value) * 1000))
-            )
+            checked[_TIMES[name]] = None if value is None else _time_ms(name, value)
         elif name in _COUNTS:
             if value is not None and (type(value) is not int or value < _COUNTS[name]):
                 raise InvalidArgument(
@@ -94,6 +91,17 @@ def check_job_settings(given: JobQueueSettings) -> dict[str, int | None]:
             known = ", ".join(JobQueueSettings.__annotations__)
             raise InvalidArgument(f"a queue of jobs has no setting {name!r}; it has {known}")
     return checked
+
+
+def _time_ms(name: str, value: object) -> int:
+    seconds = check_seconds(name, value)
+    if name != "ageing_s":
+        return round(seconds * 1000)
+    if seconds == 0:
+        raise InvalidArgument(
+            f"ageing_s is {value!r}; give seconds above 0, or None (the default) for no ageing"
+        )
+    return max(1, round(seconds * 1000))
 
 
 def check_limit(
