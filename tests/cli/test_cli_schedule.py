@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -81,12 +81,13 @@ def test_a_schedule_of_the_same_name_is_replaced(cli: CommandLine, schedules: Sc
     assert [state.schedule.every_ms for state in schedules.list()] == [90_000]
 
 
-def test_a_schedule_that_has_ended_is_said_to_be_over(cli: CommandLine) -> None:
-    ended = ["--every", "5", "--ends-at", "1999-01-01T00:00Z"]
+def test_a_schedule_that_has_ended_is_said_to_be_over(
+    cli: CommandLine, ps: penstock.Penstock, schedules: Schedules
+) -> None:
+    schedules.add("old", "ping", every=5, ends_at=datetime.now(UTC) + timedelta(hours=1))
+    slots = ps.keys.queue("mail").meta.replace(":meta", ":slots")
+    ps.store.call(slots, "ZREM", slots, "old")
 
-    added = cli("schedule", "add", "old", "-q", "mail", "ping", *ended)
-
-    assert added.stdout == "set schedule 'old' of 'mail': every 5 s; never again\n"
     assert "never again" in cli("schedule", "list").stdout
     assert cli.json("schedule", "list")[0]["next_at"] is None
 
@@ -135,10 +136,10 @@ def test_a_paused_schedule_says_so_until_it_is_resumed(
 ) -> None:
     schedules.add("pulse", "ping", every=3600)
 
-    assert cli("schedule", "pause", "pulse", "-q", "mail").stdout.startswith(
-        "paused schedule 'pulse' of 'mail': every 1 h, paused; next at "
-    )
-    assert "every 1 h, paused" in cli("schedule", "list").stdout
+    paused = cli("schedule", "pause", "pulse", "-q", "mail")
+    assert paused.stdout == "paused schedule 'pulse' of 'mail': every 1 h, paused\n"
+    [_, line] = cells(cli("schedule", "list").stdout)
+    assert line == [*("pulse", "mail", "ping", "every", "1", "h,", "paused"), "paused", "once"]
     assert schedules.get("pulse").schedule.is_paused
     assert cli("schedule", "resume", "pulse", "-q", "mail").stdout.startswith(
         "resumed schedule 'pulse' of 'mail': every 1 h; next at "
@@ -199,6 +200,10 @@ def test_a_schedule_that_is_not_there_is_an_error(
         (["--every", "nan"], 1, "every is nan s; give 1 to"),
         (["--every", "5", "--misfire", "twice"], 2, "'twice' is not one of"),
         (["--every", "5", "--attempts", "0"], 1, "attempts is 0"),
+        (
+            ["--every", "5", "--ends-at", "1999-01-01T00:00Z"],
+            *(1, "is left before its ends_at, 1999-01-01 00:00:00 UTC; give a later one"),
+        ),
         (
             ["--every", "60", "--starts-at", "2099-01-01T00:00:01", "--ends-at", "2099-01-01"],
             *(1, "would never fire"),

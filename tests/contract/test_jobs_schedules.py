@@ -207,6 +207,10 @@ def test_a_schedule_that_is_not_there_is_not_found(schedules: Schedules) -> None
         ({"every": 60, "id": "06w53cqsa2thy"}, "every job of a schedule has an id of its own"),
         ({"every": 60, "run_at": datetime(2030, 1, 1, tzinfo=UTC)}, "a schedule says when"),
         ({"every": 60, "starts_at": datetime(2030, 1, 1)}, "has no time zone"),
+        (
+            {"every": 60, "ends_at": datetime(2020, 1, 1, tzinfo=UTC)},
+            "never fire: no slot is left before its ends_at, 2020-01-01 00:00:00 UTC; give a later",
+        ),
     ],
     ids=str,
 )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.errors import InvalidArgument
+from penstock.model.schedules import encode_schedule, make_schedule
 from penstock.store.commands import job_rules
 
 if TYPE_CHECKING:
@@ -60,6 +63,22 @@ def test_what_passed_while_a_schedule_was_paused_is_not_made_up_for(
 
     slot_ms = read(ps).slot_ms
     assert slot_ms is not None and slot_ms > LONG_AGO_MS
+
+
+def test_a_schedule_that_is_over_can_be_added_again_as_it_is(ps: penstock.Penstock) -> None:
+    ended_at = datetime.now(UTC) - timedelta(hours=1)
+    over = make_schedule("nightly", queue="mail", type="email", every=60, ends_at=ended_at)
+    keys = ps.keys.queue("mail")
+    ps.jobs("mail").add("email")
+    ps.store.run_once(
+        lambda o: job_rules.put_schedule(keys, o, "nightly", encode_schedule(over), None)
+    )
+
+    state = ps.schedules("mail").add("nightly", "email", every=60, ends_at=ended_at)
+
+    assert state.next_at is None
+    with pytest.raises(InvalidArgument, match="would never fire"):
+        ps.schedules("mail").add("nightly", "email", every=90, ends_at=ended_at)
 
 
 def test_a_schedule_that_cannot_be_read_can_be_replaced(ps: penstock.Penstock) -> None:

@@ -251,14 +251,18 @@ def _confirm(at: Target, state: ScheduleState, word: str) -> None:
     if at.is_json:
         print_json(_document(state))
         return
-    due = "never again" if state.next_at is None else f"next at {instant(state.next_at)}"
     which = f"schedule '{state.schedule.name}' of '{state.schedule.queue}'"
-    say(f"{word} {which}: {describe_schedule(state.schedule)}; {due}")
+    told = f"{word} {which}: {describe_schedule(state.schedule)}"
+    if not state.schedule.is_paused:
+        told += f"; next at {instant(state.next_at)}" if state.next_at else "; never again"
+    say(told)
 
 
 def _next(state: ScheduleState) -> Text:
     if state.next_at is None:
         return Text("never again")
+    if state.schedule.is_paused:
+        return Text("paused")
     late_s = time.time() - state.next_at
     # A worker needs a moment; more than that says that none is there.
     when = f"{duration(late_s)} late" if late_s > 1 else f"in {_until(state.next_at)}"

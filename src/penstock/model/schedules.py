@@ -135,6 +135,16 @@ def next_slot_ms(schedule: Schedule, after_ms: int) -> int | None:
     return None if has_ended else slot
 
 
+def check_not_over(schedule: Schedule, now_ms: int) -> None:
+    """Refuse a schedule that will not fire any more."""
+    if next_slot_ms(schedule, now_ms) is None:
+        ends_at = datetime.fromtimestamp(schedule.ends_at_ms / 1000, UTC)
+        raise InvalidArgument(
+            f"schedule {schedule.name!r} ({describe_schedule(schedule)}) would never fire: no slot "
+            f"is left before its ends_at, {ends_at:%Y-%m-%d %H:%M:%S} UTC; give a later one"
+        )
+
+
 def due_slots(
     schedule: Schedule, slot_ms: int, now_ms: int, limit: int = 100
 ) -> tuple[list[int], int | None]:

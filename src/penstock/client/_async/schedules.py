@@ -12,6 +12,7 @@ from penstock.model.queues import check_payload
 from penstock.model.schedules import (
     Misfire,
     Schedule,
+    check_not_over,
     decode_schedule,
     encode_schedule,
     make_schedule,
@@ -66,6 +67,8 @@ class AsyncSchedules:
         `misfire` says what happens to times at which no worker was there: `skip` them, run `once`
         for all of them, or run `all`. The other options are those of a job.
 
+        Raises InvalidArgument for what is wrong, and for a schedule that is over before it begins.
+
         In the place of a type, a function that was made a job also brings the options that it was
         made with; those given here go before them.
         """
@@ -95,6 +98,9 @@ class AsyncSchedules:
         )
         while True:
             now_ms, stored = await self._read(name)
+            # One that is there may be over: who adds it with each start does nothing wrong.
+            if stored is None or not _has_same_times(stored, schedule):
+                check_not_over(schedule, now_ms)
             state = await self._put(schedule, stored, now_ms)
             if state is not None:
                 return state
