@@ -200,12 +200,13 @@ def test_a_schedule_that_is_not_there_is_an_error(
         (["--every", "nan"], 1, "every is nan s; give 1 to"),
         (["--every", "5", "--misfire", "twice"], 2, "'twice' is not one of"),
         (["--every", "5", "--attempts", "0"], 1, "attempts is 0"),
+        (["--every", "5", "--starts-at", "2099-01-01"], 2, "'2099-01-01' has no time zone; write"),
         (
             ["--every", "5", "--ends-at", "1999-01-01T00:00Z"],
             *(1, "is left before its ends_at, 1999-01-01 00:00:00 UTC; give a later one"),
         ),
         (
-            ["--every", "60", "--starts-at", "2099-01-01T00:00:01", "--ends-at", "2099-01-01"],
+            ["--every", "60", "--starts-at", "2099-01-01T00:00:01Z", "--ends-at", "2099-01-01T00Z"],
             *(1, "would never fire"),
         ),
     ],

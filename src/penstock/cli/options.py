@@ -120,14 +120,19 @@ def errors_reported(is_json: bool) -> Iterator[None]:
 
 
 def parse_instant(text: str) -> datetime:
-    """A time in ISO 8601; one without a time zone is on the clock of this machine."""
+    """A time in ISO 8601, with a time zone: workers may run on other clocks than this machine."""
     try:
         given = datetime.fromisoformat(text)
-        return given if given.tzinfo else given.astimezone()
-    except (ValueError, OverflowError, OSError):
+    except ValueError:
         raise click.BadParameter(
             f"{text!r} is not a time such as 2030-01-31T08:00+01:00."
         ) from None
+    if given.tzinfo is None:
+        raise click.BadParameter(
+            f"{text!r} has no time zone; write {given.isoformat()}Z if it is in UTC, else end it "
+            "with the offset from UTC, such as +01:00."
+        )
+    return given
 
 
 def examples(*lines: str) -> str:
