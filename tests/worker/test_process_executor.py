@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from tests.servers import RedisServer
+
 MEBIBYTE = 1 << 20
 
 
@@ -201,6 +203,35 @@ def test_a_large_task_and_a_large_result_pass(bench: ProcessBench) -> None:
     text = "x" * 900_000
 
     assert bench.run("echo", text).result == b"j" + json.dumps(text).encode()
+
+
+def test_a_worker_does_not_begin_with_a_function_that_no_child_could_import(
+    server: RedisServer, namespace: str, tmp_path: Path
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        """
+import penstock
+
+@penstock.job(queue="mail", process=True)
+def resize() -> None: ...
+
+penstock.serve(penstock.connect(), [resize])
+"""
+    )
+
+    run = subprocess.run(
+        [sys.executable, str(program)],
+        env={"PENSTOCK_URL": server.url, "PENSTOCK_NAMESPACE": namespace},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert run.returncode == 1
+    assert "HandlerNotFound: job 'resize' is to run in a process of its own" in run.stderr
+    assert "put it into a module with a name, and import it from there" in run.stderr
 
 
 def test_a_path_that_leads_nowhere_fails_the_job(bench: ProcessBench) -> None:

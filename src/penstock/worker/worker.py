@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.client._async.client import AsyncPenstock
-from penstock.errors import InvalidArgument, LeaseLost, StoreUnavailable
+from penstock.errors import HandlerNotFound, InvalidArgument, LeaseLost, StoreUnavailable
 from penstock.executors.coroutines import CoroutineExecutor
 from penstock.executors.mixed import MixedExecutor
 from penstock.executors.processes import ProcessExecutor
@@ -92,6 +92,7 @@ class Worker:
         functions = [f for types in handlers.jobs.values() for f in types.values()]
         self._processes = None
         if any(function.in_process for function in functions):
+            _check_importable(functions)
             self._processes = ProcessExecutor(concurrency, modules or _modules_of(functions))
         self._mixed = MixedExecutor(concurrency, self._threads, self._coroutines, self._processes)
         self._feeds: list[Feed] = []
@@ -366,6 +367,17 @@ class Worker:
 
     def _is_done(self) -> bool:
         return all(feed.is_done for feed in self._feeds)
+
+
+def _check_importable(functions: list[JobFunction[..., Any]]) -> None:
+    """Refuse at the start what would fail with every job."""
+    for function in functions:
+        if function.in_process and function.path.startswith("__main__:"):
+            raise HandlerNotFound(
+                f"job {function.type!r} is to run in a process of its own, which cannot import it "
+                "from the program that was started (__main__); put it into a module with a name, "
+                "and import it from there, or leave out process=True"
+            )
 
 
 def _modules_of(functions: list[JobFunction[..., Any]]) -> list[str]:
