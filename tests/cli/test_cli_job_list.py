@@ -10,6 +10,8 @@ import pytest
 from tests.cli.conftest import CommandLine, cells
 
 if TYPE_CHECKING:
+    import redis
+
     import penstock
     from tests.contract.job_workers import Hand
     from tests.servers import RedisServer
@@ -48,6 +50,28 @@ def test_jobs_are_counted_by_queue_type_and_state(
             },
         }
     ]
+
+
+def test_a_queue_that_a_newer_version_wrote_does_not_hide_the_others(
+    cli: CommandLine, ps: penstock.Penstock, mail: penstock.Jobs, redis_client: redis.Redis
+) -> None:
+    job = mail.add("email")
+    ps.jobs("later").add("email")
+    redis_client.hset(ps.keys.queue("later").meta, "layout", 2)
+
+    counted = cells(cli("job", "list").stdout)
+    listed = cells(cli("job", "list", "--state", "ready").stdout)
+    counts, unread = cli.json("job", "list")
+    page, unread_too = cli.json("job", "list", "--state", "ready")
+
+    assert (counted[1][0], listed[1][:2]) == ("mail", ["mail", job.id])
+    assert counted[3][:6] == listed[3][:6] == ["later", "these", "jobs", "were", "written", "by"]
+    assert (counts["counts"]["ready"], page["jobs"][0]["id"]) == (1, job.id)
+    assert (unread["queue"], unread["error"]["code"]) == ("later", "unknown_layout")
+    assert unread == unread_too
+    assert cli("job", "list", "-q", "later").exit_code == 1
+    assert cli("job", "list", "-q", "later", "--state", "running").exit_code == 1
+    assert cli("job", "show", job.id).exit_code == 0
 
 
 def test_jobs_are_counted_for_a_tenant_or_a_tag(cli: CommandLine, mail: penstock.Jobs) -> None:

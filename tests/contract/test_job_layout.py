@@ -143,6 +143,18 @@ def test_a_record_of_a_newer_version_is_not_read(
         ps.job(id_text(number), queue=QUEUE).info()
 
 
+def test_a_job_is_found_though_another_queue_cannot_be_read(
+    ps: penstock.Penstock, client: Any
+) -> None:
+    ps.jobs("a newer one").add("email", {})
+    client.hset(ps.keys.queue("a newer one").meta, "layout", NEWER)
+    job = ps.jobs(QUEUE).add("email", {})
+
+    assert ps.job(job.id) == job
+    with pytest.raises(UnknownLayout, match=f"no queue that can be read, .* one': {REFUSAL}"):
+        ps.job(penstock.new_job_id())
+
+
 def test_a_queue_has_the_layout_of_its_records(ps: penstock.Penstock, client: Any) -> None:
     ps.jobs(QUEUE).add("email", {})
     keys = ps.keys.queue(QUEUE)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.job_queues import all_jobs, named_jobs, reason_option, which_jobs
+from penstock.cli.job_queues import named_jobs, readable_jobs, reason_option, which_jobs
 from penstock.cli.job_show import job_document
 from penstock.cli.options import Target, examples, with_store
 from penstock.cli.render import counted, duration, print_json, print_table, say, shortened
@@ -16,10 +16,11 @@ from penstock.model.job_filters import MAX_PAGE
 from penstock.model.jobs import JOB_STATES, JobPage, JobState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from penstock.cli.render import Cell
     from penstock.client._sync.jobs import Jobs
+    from penstock.errors import UnknownLayout
     from penstock.model.job_filters import FilterSettings
     from penstock.model.jobs import JobInfo
 
@@ -85,13 +86,14 @@ def list_jobs(
     elif after is not None and queue is None:
         raise click.UsageError("--after goes with -q; a page of each queue ends somewhere else.")
     with at.connected() as client:
-        found = all_jobs(client, queue)
+        found, unread = readable_jobs(client, queue)
         if state is None:
-            _show_counts(at, [row for jobs in found for row in _counts(jobs, which)])
+            _show_counts(at, [row for jobs in found for row in _counts(jobs, which)], unread)
             return
         pages = [(jobs.name, _page(jobs, state, after, limit, newest, which)) for jobs in found]
     if at.is_json:
-        print_json([_document(name, state, page) for name, page in pages])
+        documents = [_document(name, state, page) for name, page in pages]
+        print_json([*documents, *_unread_documents(unread)])
         return
     nothing = f"no {state} jobs" + (f" in '{queue}'" if queue else "")
     # The state is what was asked for, and would only take room.
@@ -100,6 +102,7 @@ def list_jobs(
     for name, page in pages:
         if page.cursor:
             _say_more(name, state, page, limit, newest, which)
+    _print_unread(unread)
 
 
 @click.command(epilog=examples("penstock job search mail alice invoice"))
@@ -148,9 +151,10 @@ def _counts(jobs: Jobs, which: FilterSettings) -> list[Count]:
     ]
 
 
-def _show_counts(at: Target, counts: Sequence[Count]) -> None:
+def _show_counts(at: Target, counts: Sequence[Count], unread: Mapping[str, UnknownLayout]) -> None:
     if at.is_json:
-        print_json([{"queue": queue, "type": name, "counts": by} for queue, name, by in counts])
+        documents = [{"queue": queue, "type": name, "counts": by} for queue, name, by in counts]
+        print_json([*documents, *_unread_documents(unread)])
         return
     # Hardly any job waits for another, so the column would hardly ever say anything.
     is_empty = not any(by_state["blocked"] for _, _, by_state in counts)
@@ -159,7 +163,25 @@ def _show_counts(at: Target, counts: Sequence[Count]) -> None:
         (queue, name, *(by[state] for state in states)) for queue, name, by in counts
     ]
     nothing = "no queues of jobs; `penstock job send QUEUE TYPE` makes one"
+    if unread:
+        nothing = "no queues of jobs that this version can read"
     print_table(("queue", "type", *states), rows, empty=nothing)
+    _print_unread(unread)
+
+
+def _unread_documents(unread: Mapping[str, UnknownLayout]) -> list[dict[str, object]]:
+    """What is known for certain of queues that this version cannot read."""
+    return [
+        {"queue": name, "error": {"code": error.code, "message": str(error)}}
+        for name, error in unread.items()
+    ]
+
+
+def _print_unread(unread: Mapping[str, UnknownLayout]) -> None:
+    if unread:
+        click.echo()
+        rows = [(name, str(error)) for name, error in unread.items()]
+        print_table(("jobs in", "why they are not shown"), rows, empty="")
 
 
 def _page(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock.errors import QueueNotFound, WrongKind
+from penstock.errors import QueueNotFound, UnknownLayout, WrongKind
 from penstock.model.jobs import DEATH_REASONS
 
 if TYPE_CHECKING:
@@ -41,6 +41,26 @@ def all_jobs(client: Penstock, queue: str | None) -> list[Jobs]:
     if queue is not None:
         return [named_jobs(client, queue)]
     return [client.jobs(state.name) for state in client.inspect() if state.kind == "jobs"]
+
+
+def readable_jobs(
+    client: Penstock, queue: str | None
+) -> tuple[list[Jobs], dict[str, UnknownLayout]]:
+    """The same, and apart from them, with the reason, the queues that this version cannot read:
+    one of these does not hide the others. If it was asked for by name, it is an error.
+    """
+    found: list[Jobs] = []
+    unread: dict[str, UnknownLayout] = {}
+    for jobs in all_jobs(client, queue):
+        try:
+            jobs.counts()
+        except UnknownLayout as error:
+            if queue is not None:
+                raise
+            unread[jobs.name] = error
+        else:
+            found.append(jobs)
+    return found, unread
 
 
 def find_job(client: Penstock, id_: str, queue: str | None) -> Job[Any]:

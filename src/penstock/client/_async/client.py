@@ -18,7 +18,13 @@ from penstock.client._async.store import AsyncStore
 from penstock.client._async.transport import AsyncArrivals, run_blocking
 from penstock.client.results import Results
 from penstock.codec.ids import id_number
-from penstock.errors import InvalidArgument, JobNotFound, QueueNotFound, ResultTimeout
+from penstock.errors import (
+    InvalidArgument,
+    JobNotFound,
+    QueueNotFound,
+    ResultTimeout,
+    UnknownLayout,
+)
 from penstock.model.job_options import check_seconds
 from penstock.model.jobs import WHY_ABSENT
 from penstock.model.names import check_worker_name
@@ -67,14 +73,24 @@ class AsyncPenstock:
         return AsyncSchedules(self, queue)
 
     async def job(self, id: str, queue: str | None = None) -> AsyncJob[Any]:
-        """The job of this id, wherever it is if no queue is named. Raises JobNotFound."""
+        """The job of this id, wherever it is if no queue is named. Raises JobNotFound, and
+        UnknownLayout if it can only be in a queue that this version cannot read.
+        """
         id_number(id)  # refuses what is no id, also where there is no queue to look in
+        unread: dict[str, UnknownLayout] = {}
         for name in [queue] if queue else await self.queues():
             try:
                 return await self.jobs(name).get(id)
             except JobNotFound:
                 if queue:
                     raise
+            except UnknownLayout as error:
+                if queue:
+                    raise
+                unread[name] = error
+        if unread:
+            why = "; ".join(f"queue {name!r}: {error}" for name, error in unread.items())
+            raise UnknownLayout(f"job {id} is in no queue that can be read, but not all can: {why}")
         raise JobNotFound(
             f"no queue of namespace {self.settings.namespace!r} has a job {id}; {WHY_ABSENT}"
         )
