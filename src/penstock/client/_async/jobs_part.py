@@ -1,0 +1,39 @@
+"""What all parts of a queue of jobs begin with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.client._async.job import AsyncJob
+from penstock.store.commands import job_records
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.client._async.client import AsyncPenstock
+    from penstock.model.jobs import JobInfo
+
+CHUNK = 250
+"""how many jobs one request reads or changes"""
+
+
+class AsyncJobsPart:
+    """The jobs of one queue, and who asks for them."""
+
+    def __init__(self, client: AsyncPenstock, name: str) -> None:
+        self._client = client
+        self._store = client.store
+        self._keys = client.keys.queue(name)
+        self.name = name
+
+    def _job(self, number: int, type: str, is_new: bool = True) -> AsyncJob[Any]:
+        return AsyncJob(self._client, self._keys, number, type, is_new)
+
+    async def _read(self, numbers: Sequence[int], with_data: bool) -> list[JobInfo | None]:
+        found: list[JobInfo | None] = []
+        for first in range(0, len(numbers), CHUNK):
+            chunk = numbers[first : first + CHUNK]
+            command = job_records.read_jobs(self._keys, chunk, with_data)
+            infos = await self._store.run(command)
+            found += infos
+        return found
