@@ -57,7 +57,7 @@ def sample_commands(
     held = [process, process + 1]
     commands: list[Command[Any]] = [
         workers.start_worker(keys, operation, "w4", MINUTE_MS, "{}"),
-        workers.keep_worker_alive(keys, "w1", MINUTE_MS, 10),
+        workers.keep_worker_alive(keys, "w1", MINUTE_MS, 10, "{}"),
         workers.pause_worker(keys, "w1", is_paused=True),
         workers.list_paused_workers(keys),
         workers.start_work(keys, "w1", "other"),

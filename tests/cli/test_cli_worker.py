@@ -102,6 +102,16 @@ def test_a_paused_worker_is_marked(cli: CommandLine, ps: penstock.Penstock) -> N
         assert cli.json("worker", "show", bob.id)["is_paused"] is True
 
 
+def test_a_worker_with_stuck_slots_is_marked(cli: CommandLine, ps: penstock.Penstock) -> None:
+    with ps.worker("w", about={"concurrency": 4, "stuck_slots": 3}) as worker:
+        row = cells(cli("worker", "list").stdout)[1]
+        shown = cells(cli("worker", "show", worker.id).stdout)
+
+        assert " ".join(row).startswith(f"{worker.id} alive, 3 of 4 slots stuck ")
+        assert "state alive, 3 of 4 slots stuck" in [" ".join(line) for line in shown]
+        assert cli.json("worker", "show", worker.id)["stuck_slots"] == 3
+
+
 def test_a_name_that_no_worker_has_can_be_paused_and_is_not_forgotten(cli: CommandLine) -> None:
     paused = cli("worker", "pause", "bbo")
 

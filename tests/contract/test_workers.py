@@ -93,6 +93,21 @@ def test_a_heartbeat_moves_the_end_of_the_lease(
     assert score(stored, names.workers, b"w1") >= before + MINUTE_MS - 1
 
 
+def test_a_heartbeat_carries_what_has_changed_about_a_worker(
+    ps: penstock.Penstock, names: NamespaceKeys, start: Callable[[str], None]
+) -> None:
+    start("w1")
+    about = '{"concurrency": 2, "stuck_slots": %d}'
+
+    seen = []
+    for text in (about % 1, "", about % 2, about % 0):
+        ps.store.run(workers.keep_worker_alive(names, "w1", MINUTE_MS, about=text))
+        [info] = ps.workers()
+        seen.append((info.stuck_slots, info.is_stuck))
+
+    assert seen == [(1, False), (1, False), (2, True), (0, False)]
+
+
 def test_a_heartbeat_of_a_failed_worker_is_refused_and_does_not_revive_it(
     ps: penstock.Penstock, names: NamespaceKeys, stored: Stored, start: Callable[[str], None]
 ) -> None:
@@ -100,9 +115,10 @@ def test_a_heartbeat_of_a_failed_worker_is_refused_and_does_not_revive_it(
     ps.fail_worker("w1")
 
     with pytest.raises(LeaseLost, match="'w1' no longer holds its lease"):
-        ps.store.run(workers.keep_worker_alive(names, "w1", MINUTE_MS))
+        ps.store.run(workers.keep_worker_alive(names, "w1", MINUTE_MS, about="{}"))
 
     assert names.workers not in stored
+    assert names.info not in stored
 
 
 def test_a_heartbeat_hands_out_dead_peers_to_one_worker_only(

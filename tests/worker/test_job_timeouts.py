@@ -48,6 +48,30 @@ def test_a_job_in_a_thread_that_runs_too_long_fails_at_its_deadline(
     assert (job.state, job.log()) == ("dead", [])
 
 
+def test_a_worker_whose_slots_are_all_stuck_says_so(ps: penstock.Penstock, serve: Serve) -> None:
+    may_go_on = threading.Event()
+
+    @penstock.job(queue="mail", timeout=0.05)
+    def hang() -> None:
+        assert may_go_on.wait(20)
+
+    serve(hang, in_thread, concurrency=2, heartbeat_ms=50)
+    hang.on(ps).send_many([()] * 4)
+    wait_for(lambda: [info.stuck_slots for info in ps.workers()] == [2])
+    job = in_thread.on(ps).send("describe itself")
+
+    [info] = ps.workers()
+    [reason] = job.explain().reasons
+
+    assert info.is_stuck
+    assert (info.about["queues"], info.about["concurrency"]) == (["mail"], 2)
+    assert reason.code == "workers_stuck"
+    assert "are kept by jobs past their timeout, whose threads cannot be ended" in reason.text
+    may_go_on.set()
+    assert job.result(20)
+    wait_for(lambda: [info.stuck_slots for info in ps.workers()] == [0])
+
+
 def test_a_coroutine_that_runs_too_long_is_cancelled(ps: penstock.Penstock, serve: Serve) -> None:
     ended: list[str] = []
 

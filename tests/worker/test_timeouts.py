@@ -123,9 +123,12 @@ def test_threads_that_never_end_do_not_pile_up(
     wait_for(lambda: len(gate.threads) == 4)
     assert threads.load == 3, "two slots are occupied, and one job waits"
     assert "keeps its slot" in caplog.text
+    wait_for(lambda: "all slots are kept by jobs past their timeout" in caplog.text)
+    assert threads.stuck == 2
 
     gate.may_go_on.set()
     assert waiting.wait().result == b"done"
+    wait_for(lambda: threads.stuck == 0)
     wait_for(lambda: sum(thread.is_alive() for thread in set(gate.threads)) == 2)
     wait_for(lambda: threads.load == 0)
 

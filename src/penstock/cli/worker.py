@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.cli.render import Cell
     from penstock.client._sync.client import Penstock
 
-_SHOWN = ("host", "pid", "started_at", "queues")
+_SHOWN = ("host", "pid", "started_at", "queues", "stuck_slots")
 
 
 @click.group()
@@ -284,6 +284,7 @@ def _document(info: WorkerInfo, queues: list[str]) -> dict[str, object]:
         "state": _word(info),
         "is_alive": info.is_alive,
         "is_paused": info.is_paused,
+        "stuck_slots": info.stuck_slots,
         "lease_left_ms": info.lease_left_ms,
         "about": info.about,
         "queues": queues,
@@ -297,8 +298,13 @@ def _absent_document(name: str) -> dict[str, object]:
 
 
 def _state(info: WorkerInfo) -> Cell:
+    """With what keeps a worker that is alive from starting more."""
+    marks = ["paused"] if info.is_paused else []
+    if info.stuck_slots:
+        slots = info.about.get("concurrency", "?")
+        marks.append(f"{info.stuck_slots} of {slots} slots stuck")
     word = _word(info)
-    return Text(f"{word}, paused", style="yellow") if info.is_paused else word
+    return Text(", ".join((word, *marks)), style="yellow") if marks else word
 
 
 def _word(info: WorkerInfo) -> str:

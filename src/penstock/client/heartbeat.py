@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from penstock.client._sync.recovery import fail_worker
 from penstock.client._sync.store import Store
 from penstock.errors import LeaseLost, PenstockError
-from penstock.model.workers import lease_clock
+from penstock.model.workers import lease_clock, with_stuck
 from penstock.store.commands import workers
 from penstock.store.keys import NamespaceKeys
 
@@ -50,6 +50,11 @@ class Heartbeat:
         """called from the heartbeat's thread when the store says that the lease is lost"""
         self.on_paused: Callable[[bool], None] = lambda is_paused: None
         """called from the heartbeat's thread when the worker is paused or resumed"""
+        self.about = "{}"
+        """what the worker said about itself when it registered, as JSON"""
+        self.stuck_slots: Callable[[], int] = lambda: 0
+        """asked from the heartbeat's thread: how many slots are taken by what cannot be ended"""
+        self._told_stuck = 0
         self.is_paused = False
         self.recovered = 0
         """how many peers this worker has recovered"""
@@ -73,10 +78,15 @@ class Heartbeat:
         with self._store(self._beat_timeout_s) as store:
             while not self._stopping.wait(self._beat_s):
                 sent_at = lease_clock()
+                stuck = self.stuck_slots()
                 try:
                     peers = store.run(
                         workers.keep_worker_alive(
-                            self._keys, self._worker, self._lease_ms, _PEERS_PER_BEAT
+                            self._keys,
+                            self._worker,
+                            self._lease_ms,
+                            _PEERS_PER_BEAT,
+                            "" if stuck == self._told_stuck else with_stuck(self.about, stuck),
                         )
                     )
                 except LeaseLost:
@@ -88,6 +98,7 @@ class Heartbeat:
                     log.warning("heartbeat failed worker=%s error=%s", self._worker, error)
                     continue
                 self._lease.renewed(sent_at)
+                self._told_stuck = stuck
                 if peers.is_paused != self.is_paused:
                     self.is_paused = peers.is_paused
                     self.on_paused(self.is_paused)

@@ -75,6 +75,11 @@ class ThreadExecutor(Line):
         desk.close()
         self._let_go(desk)
 
+    @property
+    def stuck(self) -> int:
+        """Slots that are kept by jobs past their timeout."""
+        return self._watchdog.stuck
+
     def cancel(self, context: Context) -> None:
         """Tell the handler; it ends when it chooses to."""
         context.cancel()

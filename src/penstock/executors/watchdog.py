@@ -41,6 +41,8 @@ class Watchdog:
         self._watched: dict[Context, _Run] = {}
         self._replaced: set[Context] = set()
         """what the threads still run whose place has been taken"""
+        self._late: set[Context] = set()
+        """what keeps its slot, though it is past its deadline"""
         self._changed = threading.Condition()
         self._wakes_at = inf
         self._is_running = False
@@ -66,7 +68,13 @@ class Watchdog:
             if context in self._replaced:
                 self._replaced.remove(context)
                 return "replaced"
+            self._late.discard(context)
             return "late"
+
+    @property
+    def stuck(self) -> int:
+        """How many slots are kept by jobs past their deadline."""
+        return len(self._late)
 
     def close(self) -> None:
         with self._changed:
@@ -75,7 +83,8 @@ class Watchdog:
 
     def _run(self) -> None:
         while not self._is_closing:
-            for context, began_at, is_replaced in self._give_up():
+            given_up = self._give_up()
+            for context, began_at, is_replaced in given_up:
                 if not is_replaced:
                     log.warning(
                         "a job past its timeout keeps its slot, too many others still run "
@@ -90,6 +99,13 @@ class Watchdog:
                     "`penstock.current().cancelled`, or run it in a process"
                 )
                 self._tell(context, error, began_at, is_replaced)
+            if given_up and self.stuck >= self._limit:
+                log.error(
+                    "all slots are kept by jobs past their timeout, so nothing more is started "
+                    "until one ends; start the worker again, and let such jobs look at "
+                    "`context.cancelled` or run with process=True slots=%d",
+                    self._limit,
+                )
 
     def _give_up(self) -> list[tuple[Context, float, bool]]:
         """What is overdue now; if nothing is, wait a while."""
@@ -104,6 +120,8 @@ class Watchdog:
                     if is_replaced:
                         self._replaced.add(context)
                         self._replace()
+                    else:
+                        self._late.add(context)
                     given_up.append((context, run.began_at, is_replaced))
             if not given_up and not self._is_closing:
                 self._wakes_at = min((run.deadline for run in self._watched.values()), default=inf)

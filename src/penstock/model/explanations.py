@@ -35,13 +35,19 @@ class Explanation:
 
 
 def explain(
-    job: JobInfo, now: float, found: dict[str, str], depth: int, paused: Collection[str] = ()
+    job: JobInfo,
+    now: float,
+    found: dict[str, str],
+    depth: int,
+    paused: Collection[str] = (),
+    stuck: Collection[str] = (),
 ) -> Explanation:
     """Put findings (as `scripts/jobs/explain_job.lua` names them) into words. `paused` has the
-    names of workers that are paused.
+    names of workers that are paused, `stuck` the ids of those whose slots are all stuck.
     """
-    awake = (it for it in found["handlers"].split() if worker_name(it) not in paused)
-    found = {**found, "awake": " ".join(awake)}
+    awake = [it for it in found["handlers"].split() if worker_name(it) not in paused]
+    able = (it for it in awake if it not in stuck)
+    found = {**found, "awake": " ".join(awake), "able": " ".join(able)}
     reasons = list(_FOR_STATE[job.state](job, now, found, depth))
     return Explanation(job.id, job.state, reasons)
 
@@ -154,6 +160,13 @@ def _queue_reasons(job: JobInfo, found: dict[str, str]) -> list[Reason]:
             f"`penstock worker resume {name}` lets one go on"
         )
         reasons.append(Reason("workers_paused", text))
+    elif not found["able"]:
+        text = (
+            f"all slots of the workers that handle jobs of type {job.type!r} are kept by jobs past "
+            "their timeout, whose threads cannot be ended; start these workers again, and let "
+            "such jobs run with process=True"
+        )
+        reasons.append(Reason("workers_stuck", text))
     return reasons
 
 

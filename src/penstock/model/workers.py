@@ -37,6 +37,18 @@ class WorkerInfo:
         return worker_name(self.id)
 
     @property
+    def stuck_slots(self) -> int:
+        """Slots taken by jobs past their timeout, whose threads cannot be ended."""
+        stuck = self.about.get("stuck_slots")
+        return stuck if isinstance(stuck, int) else 0
+
+    @property
+    def is_stuck(self) -> bool:
+        """All its slots are taken so: it starts nothing before one of these jobs has ended."""
+        slots = self.about.get("concurrency")
+        return isinstance(slots, int) and 0 < slots <= self.stuck_slots
+
+    @property
     def is_alive(self) -> bool:
         return self.lease_left_ms is not None and self.lease_left_ms >= 0
 
@@ -82,6 +94,11 @@ def describe_worker(**more: object) -> str:
     return json.dumps(
         {"host": platform.node(), "pid": os.getpid(), "started_at": time.time(), **more}
     )
+
+
+def with_stuck(about: str, stuck_slots: int) -> str:
+    """The same as it is now, with how many of its slots are stuck."""
+    return json.dumps({**json.loads(about), "stuck_slots": stuck_slots})
 
 
 class Lease:

@@ -191,6 +191,7 @@ class Worker:
 
         session.heartbeat.on_lost = tell
         session.heartbeat.on_paused = pause
+        session.heartbeat.stuck_slots = lambda: self._threads.stuck
         await session.start()
         self._is_registered = True
         self.on_registered(session.id)

@@ -187,8 +187,10 @@ class AsyncJob(Generic[R]):
         findings = await self._client.store.run(command)
         if findings is None:
             raise self._absent()
-        paused = await self._client.paused_workers()
-        return explain(findings.job, findings.now, findings.found, _LOOKED_AT, paused)
+        workers = await self._client.workers()
+        paused = {info.name for info in workers if info.is_paused}
+        stuck = {info.id for info in workers if info.is_stuck}
+        return explain(findings.job, findings.now, findings.found, _LOOKED_AT, paused, stuck)
 
     async def _change(self, change: Literal["delay", "run_at", "priority"], value: int) -> None:
         word, state = await self._client.store.run_once(

@@ -73,6 +73,7 @@ class AsyncWorkerSession:
             )
         )
         self.lease.renewed(sent_at)
+        self.heartbeat.about = about
         self.heartbeat.start()
 
     async def start_work(self, queue: str) -> None:

@@ -187,8 +187,10 @@ class Job(Generic[R]):
         findings = self._client.store.run(command)
         if findings is None:
             raise self._absent()
-        paused = self._client.paused_workers()
-        return explain(findings.job, findings.now, findings.found, _LOOKED_AT, paused)
+        workers = self._client.workers()
+        paused = {info.name for info in workers if info.is_paused}
+        stuck = {info.id for info in workers if info.is_stuck}
+        return explain(findings.job, findings.now, findings.found, _LOOKED_AT, paused, stuck)
 
     def _change(self, change: Literal["delay", "run_at", "priority"], value: int) -> None:
         word, state = self._client.store.run_once(

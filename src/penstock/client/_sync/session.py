@@ -75,6 +75,7 @@ class WorkerSession:
             )
         )
         self.lease.renewed(sent_at)
+        self.heartbeat.about = about
         self.heartbeat.start()
 
     def start_work(self, queue: str) -> None:

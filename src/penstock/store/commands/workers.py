@@ -47,10 +47,10 @@ def start_worker(
 
 
 def keep_worker_alive(
-    keys: NamespaceKeys, worker: str, lease_ms: int, sweep: int = 0
+    keys: NamespaceKeys, worker: str, lease_ms: int, sweep: int = 0, about: str = ""
 ) -> Command[Beat]:
     """Renew a lease; the answer lists up to `sweep` dead peers that are now the caller's to
-    recover.
+    recover. `about` is what the worker says about itself, if that has changed.
     """
 
     def decode(reply: list[Any]) -> Beat:
@@ -62,8 +62,8 @@ def keep_worker_alive(
 
     return Command(
         KEEP_WORKER_ALIVE,
-        (keys.workers, keys.condemned, keys.paused_workers),
-        (worker, lease_ms, sweep, worker_name(worker)),
+        (keys.workers, keys.condemned, keys.paused_workers, keys.info),
+        (worker, lease_ms, sweep, worker_name(worker), about),
         decode,
     )
 
