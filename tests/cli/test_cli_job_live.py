@@ -10,7 +10,8 @@ import pytest
 
 import penstock
 from penstock.store.keys import NamespaceKeys
-from tests.contract.job_workers import WorkerThread
+from penstock.worker.handlers import collect_handlers
+from tests.running_worker import RunningWorker, stopped_in_the_end
 from tests.servers import wait_for
 
 if TYPE_CHECKING:
@@ -64,11 +65,11 @@ def refuse() -> None:
 
 
 @pytest.fixture
-def running_worker(ps: penstock.Penstock) -> Iterator[WorkerThread]:
-    worker = WorkerThread(ps.settings, [double, hello, refuse], {}).start()
-    yield worker
-    worker.stop()
-    worker.join()
+def running_worker(ps: penstock.Penstock) -> Iterator[None]:
+    with stopped_in_the_end() as started:
+        handlers = collect_handlers([double, hello, refuse])
+        started.append(RunningWorker(ps.settings, handlers).start())
+        yield
 
 
 @pytest.mark.usefixtures("running_worker")

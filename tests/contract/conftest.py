@@ -11,7 +11,9 @@ import penstock
 from penstock.client._sync.subscription import Subscription
 from penstock.store.command import Operation
 from penstock.store.keys import NamespaceKeys
-from tests.contract.job_workers import Hand, WorkerThread
+from penstock.worker.handlers import collect_handlers
+from tests.contract.job_workers import Hand
+from tests.running_worker import RunningWorker, stopped_in_the_end
 from tests.stored import Stored
 
 if TYPE_CHECKING:
@@ -105,21 +107,17 @@ def hand(ps: penstock.Penstock) -> Hand:
 
 
 @pytest.fixture
-def serve(ps: penstock.Penstock) -> Iterator[Callable[..., WorkerThread]]:
+def serve(ps: penstock.Penstock) -> Iterator[Callable[..., RunningWorker]]:
     """Start workers that run job functions; they are stopped when the test ends."""
-    started: list[WorkerThread] = []
 
     def start(
         *functions: JobFunction[..., Any],
         backoffs: dict[str, Callable[[int], float]] | None = None,
         **options: Any,
-    ) -> WorkerThread:
-        started.append(WorkerThread(ps.settings, functions, backoffs or {}, **options))
+    ) -> RunningWorker:
+        handlers = collect_handlers(functions)._replace(backoffs=backoffs or {})
+        started.append(RunningWorker(ps.settings, handlers, **options))
         return started[-1].start()
 
-    yield start
-    for worker in started:
-        worker.stop()
-        worker.stop()
-    for worker in started:
-        worker.join()
+    with stopped_in_the_end() as started:
+        yield start

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import threading
 from typing import TYPE_CHECKING, Any
 
 from penstock.codec.records import pack_error, pack_progress
 from penstock.codec.values import pack_result
 from penstock.model.jobs import HandedOut, JobClaim, JobError, Progress, Report
 from penstock.store.commands import jobs, workers
-from penstock.worker.handlers import collect_handlers
-from penstock.worker.worker import Worker
 from tests.servers import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import penstock
-    from penstock.client.functions import JobFunction
-    from penstock.client.settings import Settings
     from penstock.model.queues import Returned
     from tests.stored import Stored
 
@@ -161,54 +155,3 @@ class Hand:
     def die(self) -> Returned:
         """Be found dead by a peer."""
         return self._ps.fail_worker(self.id)
-
-
-class WorkerThread:
-    """A real worker, on an event loop in a thread of its own."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        functions: Sequence[JobFunction[..., Any]],
-        backoffs: dict[str, Callable[[int], float]],
-        **options: Any,
-    ) -> None:
-        self._settings = settings
-        self._handlers = collect_handlers(functions)._replace(backoffs=backoffs)
-        self._options = options
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread = threading.Thread(target=self._run)
-        self.worker: Worker | None = None
-        self.error: BaseException | None = None
-
-    @property
-    def id(self) -> str:
-        assert self.worker is not None
-        return self.worker.id
-
-    def start(self) -> WorkerThread:
-        self._thread.start()
-        wait_for(lambda: self.error or (self.worker and self.worker.id))
-        return self
-
-    def stop(self) -> None:
-        """As the first SIGTERM does, and the second if it is called again."""
-        if self._loop is not None and self.worker is not None and self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self.worker.stop)
-
-    def join(self) -> None:
-        self._thread.join(20)
-        assert not self._thread.is_alive(), "the worker did not end"
-        if self.error is not None:
-            raise self.error
-
-    def _run(self) -> None:
-        async def main() -> None:
-            self._loop = asyncio.get_running_loop()
-            self.worker = Worker(self._settings, self._handlers, **self._options)
-            await self.worker.run()
-
-        try:
-            asyncio.run(main())
-        except BaseException as error:
-            self.error = error

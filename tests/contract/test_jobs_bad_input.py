@@ -24,7 +24,7 @@ from tests.contract.job_workers import Hand, written
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from tests.contract.job_workers import WorkerThread
+    from tests.running_worker import RunningWorker
     from tests.stored import Stored
 
 NAN, INF = math.nan, math.inf
@@ -182,7 +182,7 @@ def give(what: str) -> Any:
 )
 def test_a_result_that_cannot_be_kept_makes_the_attempt_fail(
     ps: penstock.Penstock,
-    serve: Callable[..., WorkerThread],
+    serve: Callable[..., RunningWorker],
     what: str,
     error: str,
     message: str,
@@ -202,7 +202,7 @@ def test_a_result_that_cannot_be_kept_makes_the_attempt_fail(
 @pytest.mark.parametrize("any_store", ["debian"], indirect=True)
 @pytest.mark.parametrize("data", [b"", b"{}", b"not json", b"5", b'[{"a": 1}]', b'{"wrong": 1}'])
 def test_data_that_is_no_call_of_the_function_makes_the_job_fail(
-    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., WorkerThread], data: bytes
+    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., RunningWorker], data: bytes
 ) -> None:
     serve(give)
     job = mail.add("call", data)
@@ -329,7 +329,7 @@ def test_outside_of_a_job_there_is_no_current_one() -> None:
 @pytest.mark.parametrize("any_store", ["debian"], indirect=True)
 @pytest.mark.parametrize(("done", "total"), [(1, 0), (NAN, 1), (INF, 1), ("a", 1), (1, None)])
 def test_progress_that_makes_no_sense_is_an_error_of_the_job(
-    ps: penstock.Penstock, serve: Callable[..., WorkerThread], done: Any, total: Any
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker], done: Any, total: Any
 ) -> None:
     @penstock.job(queue="mail", type="progress")
     def report() -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from penstock.model.jobs import JobState
     from tests.contract.conftest import Ear
-    from tests.contract.job_workers import WorkerThread
+    from tests.running_worker import RunningWorker
     from tests.stored import Stored
 
 
@@ -125,7 +125,7 @@ def test_cancelling_twice_is_as_cancelling_once(mail: penstock.Jobs, hand: Hand)
 
 
 def test_a_coroutine_that_is_cancelled_is_ended_where_it_waits(
-    ps: penstock.Penstock, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker]
 ) -> None:
     begun = threading.Event()
 
@@ -145,7 +145,7 @@ def test_a_coroutine_that_is_cancelled_is_ended_where_it_waits(
 
 
 def test_a_function_in_a_thread_sees_that_it_is_to_end(
-    ps: penstock.Penstock, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker]
 ) -> None:
     begun = threading.Event()
 
@@ -166,7 +166,7 @@ def test_a_function_in_a_thread_sees_that_it_is_to_end(
 
 
 def test_cancelling_one_job_leaves_the_others_of_the_worker_alone(
-    ps: penstock.Penstock, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker]
 ) -> None:
     begun = threading.Semaphore(0)
     may_go_on = threading.Event()

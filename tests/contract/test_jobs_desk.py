@@ -10,8 +10,9 @@ import pytest
 
 import penstock
 from penstock.errors import JobCancelled, JobFailed, StoreError
-from tests.contract.job_workers import WorkerThread
+from penstock.worker.handlers import collect_handlers
 from tests.job_invariants import check_jobs
+from tests.running_worker import RunningWorker
 from tests.servers import wait_for
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ async def coroutine(number: int) -> int:
     return number
 
 
-def wait_until_it_waits(ps: penstock.Penstock, worker: WorkerThread) -> None:
+def wait_until_it_waits(ps: penstock.Penstock, worker: RunningWorker) -> None:
     """The worker can be handed a job."""
     keys = ps.jobs("mail")._keys
     channel, offer = keys.hand + worker.id, "+" + worker.id
@@ -105,14 +106,14 @@ def is_at_rest(feed: Any) -> bool:
     return not is_told and not feed._turn.locked()
 
 
-def feed_of(worker: WorkerThread) -> Any:
+def feed_of(worker: RunningWorker) -> Any:
     assert worker.worker is not None
     [feed] = worker.worker._feeds
     return feed
 
 
 def test_a_job_needs_nothing_but_the_thread_that_runs_it(
-    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., RunningWorker]
 ) -> None:
     worker = serve(echo)
     wait_until_it_waits(ps, worker)
@@ -134,7 +135,7 @@ def test_a_job_needs_nothing_but_the_thread_that_runs_it(
 
 @pytest.mark.parametrize("slots", [1, 3])
 def test_no_more_run_at_once_than_there_are_slots(
-    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., WorkerThread], slots: int
+    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., RunningWorker], slots: int
 ) -> None:
     """Jobs with tags are asked for, others are handed over."""
     wait_until_it_waits(ps, serve(alone, concurrency=slots))
@@ -150,7 +151,7 @@ def test_no_more_run_at_once_than_there_are_slots(
 
 
 def test_a_thread_at_the_desk_comes_when_it_is_needed(
-    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., RunningWorker]
 ) -> None:
     worker = serve(echo)
     for number in range(20):
@@ -161,7 +162,7 @@ def test_a_thread_at_the_desk_comes_when_it_is_needed(
 def test_jobs_of_coroutines_are_handed_to_the_loop(
     ps: penstock.Penstock,
     mail: penstock.Jobs,
-    serve: Callable[..., WorkerThread],
+    serve: Callable[..., RunningWorker],
     listen: Callable[[str], Ear],
 ) -> None:
     worker = serve(echo, coroutine)
@@ -176,7 +177,7 @@ def test_jobs_of_coroutines_are_handed_to_the_loop(
 def test_what_makes_no_sense_is_ignored(
     ps: penstock.Penstock,
     mail: penstock.Jobs,
-    serve: Callable[..., WorkerThread],
+    serve: Callable[..., RunningWorker],
     listen: Callable[[str], Ear],
 ) -> None:
     worker = serve(echo)
@@ -191,7 +192,7 @@ def test_what_makes_no_sense_is_ignored(
 def test_a_desk_that_was_cut_off_is_there_again(
     ps: penstock.Penstock,
     mail: penstock.Jobs,
-    serve: Callable[..., WorkerThread],
+    serve: Callable[..., RunningWorker],
     stored: Stored,
 ) -> None:
     worker = serve(echo)
@@ -203,7 +204,7 @@ def test_a_desk_that_was_cut_off_is_there_again(
 
 
 def test_a_cancel_that_comes_before_the_job_counts(
-    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., RunningWorker]
 ) -> None:
     worker = serve(patient)
     wait_until_it_waits(ps, worker)
@@ -229,7 +230,7 @@ def test_a_cancel_that_comes_before_the_job_counts(
 
 
 def test_a_cancel_reaches_a_job_that_runs(
-    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., RunningWorker]
 ) -> None:
     worker = serve(patient)
     wait_until_it_waits(ps, worker)
@@ -245,7 +246,7 @@ def test_a_cancel_reaches_a_job_that_runs(
 
 
 def test_what_a_job_says_and_how_it_fails_is_written_down(
-    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., RunningWorker]
 ) -> None:
     worker = serve(talkative, failing, slow, echo)
     wait_until_it_waits(ps, worker)
@@ -270,7 +271,7 @@ def test_what_a_job_says_and_how_it_fails_is_written_down(
 def test_a_worker_that_was_given_up_waits_under_its_new_name(
     ps: penstock.Penstock,
     mail: penstock.Jobs,
-    serve: Callable[..., WorkerThread],
+    serve: Callable[..., RunningWorker],
     listen: Callable[[str], Ear],
 ) -> None:
     worker = serve(echo, lease_ms=2000, heartbeat_ms=100)
@@ -287,7 +288,7 @@ def test_a_worker_that_was_given_up_waits_under_its_new_name(
 
 
 def test_a_store_that_refuses_a_report_is_asked_again_by_the_loop(
-    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., RunningWorker]
 ) -> None:
     worker = serve(echo)
     wait_until_it_waits(ps, worker)
@@ -306,7 +307,7 @@ def test_a_store_that_refuses_a_report_is_asked_again_by_the_loop(
 
 
 def test_a_job_handed_over_before_the_answer_to_a_report_leaves_room_for_others(
-    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., RunningWorker]
 ) -> None:
     """The store does not count on the worker any more then, which it has to know."""
     worker = serve(echo, patient, concurrency=2)
@@ -343,7 +344,7 @@ def test_a_job_handed_over_before_the_answer_to_a_report_leaves_room_for_others(
 
 
 def test_what_waits_behind_a_job_that_was_handed_over_goes_back(
-    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., RunningWorker]
 ) -> None:
     worker = serve(echo, patient)
     wait_until_it_waits(ps, worker)
@@ -373,7 +374,7 @@ def test_what_waits_behind_a_job_that_was_handed_over_goes_back(
 
 
 def test_a_stop_does_not_wait_for_a_job_that_goes_back(
-    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., RunningWorker]
 ) -> None:
     worker = serve(echo, grace_s=15)
     wait_until_it_waits(ps, worker)
@@ -404,7 +405,7 @@ def test_a_worker_that_has_ended_says_nothing_more(own_server: RedisServer, name
     """Its last report waits for a store that is away, and would ask for jobs with it."""
     with penstock.connect(own_server.url, namespace=namespace) as ps:
         mail = ps.jobs("mail")
-        worker = WorkerThread(ps.settings, [echo], {}, grace_s=0.5).start()
+        worker = RunningWorker(ps.settings, collect_handlers([echo]), grace_s=0.5).start()
         wait_until_it_waits(ps, worker)
         mail.add("email", {"number": 0}).result(20)
         wait_until_it_waits(ps, worker)

@@ -13,7 +13,7 @@ from tests.contract.job_workers import Hand
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.contract.job_workers import WorkerThread
+    from tests.running_worker import RunningWorker
 
 
 def test_a_job_is_tried_as_often_as_it_may_and_then_dead(mail: penstock.Jobs, hand: Hand) -> None:
@@ -218,7 +218,7 @@ def test_a_job_that_says_trying_again_is_of_no_use_is_dead_at_once(
 
 
 def test_exceptions_decide_whether_a_job_is_tried_again(
-    ps: penstock.Penstock, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker]
 ) -> None:
     settings: Any = {"queue": "mail", "attempts": 2, "backoff": "none"}
 

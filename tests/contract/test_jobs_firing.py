@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.client._sync.schedules import Schedules
-    from tests.contract.job_workers import Hand, WorkerThread
+    from tests.contract.job_workers import Hand
+    from tests.running_worker import RunningWorker
     from tests.servers import RedisCluster, RedisServer
 
 
@@ -175,7 +176,7 @@ def test_a_full_queue_does_not_swallow_a_slot(
 
 
 def test_workers_fire_what_falls_due(
-    ps: penstock.Penstock, schedules: Schedules, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, schedules: Schedules, serve: Callable[..., RunningWorker]
 ) -> None:
     ran: list[str] = []
 

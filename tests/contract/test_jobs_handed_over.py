@@ -18,7 +18,7 @@ from penstock.model.job_options import make_options
 from penstock.store.command import Operation
 from penstock.store.commands import jobs
 from penstock.store.commands.jobs import Group
-from tests.contract.job_workers import Hand, WorkerThread, written
+from tests.contract.job_workers import Hand, written
 from tests.job_invariants import check_jobs
 from tests.servers import wait_for
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from penstock.model.jobs import HandedOut
     from penstock.store.command import Command
     from tests.contract.conftest import Ear
+    from tests.running_worker import RunningWorker
     from tests.stored import Stored
 
 ENOUGH = 65_536
@@ -435,7 +436,7 @@ def echo(number: int) -> int:
 def test_a_worker_runs_what_it_is_handed(
     ps: penstock.Penstock,
     mail: penstock.Jobs,
-    serve: Callable[..., WorkerThread],
+    serve: Callable[..., RunningWorker],
     listen: Callable[[str], Ear],
 ) -> None:
     worker = serve(echo, concurrency=2)
@@ -462,7 +463,7 @@ def long() -> None:
 
 
 def test_a_worker_takes_nothing_unasked_while_something_runs(
-    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., RunningWorker]
 ) -> None:
     """A job can keep its worker from moving, and what it was handed would wait with it."""
     began.clear()
@@ -483,7 +484,7 @@ def test_a_worker_takes_nothing_unasked_while_something_runs(
 
 
 def test_a_worker_looks_for_what_it_has_missed(
-    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., RunningWorker]
 ) -> None:
     worker = serve(echo)
     assert worker.worker is not None

@@ -9,11 +9,11 @@ import penstock
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.contract.job_workers import WorkerThread
+    from tests.running_worker import RunningWorker
 
 
 def runs_of(
-    ps: penstock.Penstock, serve: Callable[..., WorkerThread], runs: int, **options: Any
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker], runs: int, **options: Any
 ) -> list[float]:
     """Let a job fail until run `runs`; returns the seconds between each failure and the next."""
 
@@ -35,7 +35,7 @@ def runs_of(
 
 
 def test_17_a_backoff_can_repeat_the_delay(
-    ps: penstock.Penstock, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker]
 ) -> None:
     waits = runs_of(ps, serve, 3, delay=0.03, backoff=0.03)
 
@@ -43,7 +43,7 @@ def test_17_a_backoff_can_repeat_the_delay(
 
 
 def test_18_an_exponential_backoff_grows(
-    ps: penstock.Penstock, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker]
 ) -> None:
     waits = runs_of(ps, serve, 4, backoff=penstock.exponential(0.02, jitter=0))
 
@@ -52,7 +52,9 @@ def test_18_an_exponential_backoff_grows(
     ]
 
 
-def test_19_a_backoff_is_bounded(ps: penstock.Penstock, serve: Callable[..., WorkerThread]) -> None:
+def test_19_a_backoff_is_bounded(
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker]
+) -> None:
     waits = runs_of(ps, serve, 6, backoff=penstock.exponential(0.01, cap_s=0.02, jitter=0))
 
     # Without the bound, the last one would be 0.16 s.
@@ -61,7 +63,7 @@ def test_19_a_backoff_is_bounded(ps: penstock.Penstock, serve: Callable[..., Wor
 
 
 def test_20_a_backoff_can_be_ones_own(
-    ps: penstock.Penstock, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker]
 ) -> None:
     waits = runs_of(ps, serve, 3, backoff="named:linear")
 
@@ -77,7 +79,7 @@ def talk() -> None:
 
 
 def test_21_a_log_line_is_formatted_as_by_printf(
-    ps: penstock.Penstock, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker]
 ) -> None:
     serve(talk)
     job = talk.on(ps).send()
@@ -88,7 +90,7 @@ def test_21_a_log_line_is_formatted_as_by_printf(
 
 
 def test_22_anything_can_be_logged(
-    ps: penstock.Penstock, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker]
 ) -> None:
     serve(talk)
     job = talk.on(ps).send()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.store.command import Operation
     from penstock.store.keys import NamespaceKeys
-    from tests.contract.job_workers import WorkerThread
+    from tests.running_worker import RunningWorker
     from tests.servers import RedisCluster, RedisServer
     from tests.stored import Stored
 
@@ -174,7 +174,7 @@ def test_k07_namespaces_share_nothing(
 
 
 def test_k08_a_backoff_is_data_and_never_run(
-    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., RunningWorker]
 ) -> None:
     @penstock.job(queue="mail", type="fail", attempts=2)
     def fail() -> None:

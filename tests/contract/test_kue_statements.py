@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from penstock.model.jobs import JobEvent
     from tests.contract.conftest import Ear
-    from tests.contract.job_workers import Hand, WorkerThread
+    from tests.contract.job_workers import Hand
+    from tests.running_worker import RunningWorker
 
 NOT_APPLICABLE = {
     34: "there is no singleton to free; tests/worker has that a stopped worker leaves nothing",
@@ -69,7 +70,7 @@ def echo(value: Any) -> Any:
 
 
 def test_02_the_processed_job_records_its_worker(
-    ps: penstock.Penstock, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker]
 ) -> None:
     worker = serve(echo)
     job = echo.on(ps).send(1)
@@ -80,7 +81,7 @@ def test_02_the_processed_job_records_its_worker(
 
 
 def test_03_the_producer_hears_that_it_is_complete(
-    ps: penstock.Penstock, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker]
 ) -> None:
     serve(echo)
     job = echo.on(ps).send(1)
@@ -90,7 +91,7 @@ def test_03_the_producer_hears_that_it_is_complete(
 
 
 def test_04_the_result_arrives_with_it(
-    ps: penstock.Penstock, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker]
 ) -> None:
     serve(echo)
 
@@ -103,7 +104,7 @@ def step(data: Any = None) -> None:
 
 
 def test_05_progress_1_of_2_is_50(
-    ps: penstock.Penstock, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker]
 ) -> None:
     serve(step)
     job = step.on(ps).send()
@@ -115,7 +116,7 @@ def test_05_progress_1_of_2_is_50(
 
 
 def test_06_progress_carries_data(
-    ps: penstock.Penstock, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker]
 ) -> None:
     serve(step)
     job = step.on(ps).send({"notifyTime": "00:00:00"})
@@ -168,7 +169,7 @@ def test_09_the_queue_tells_which_job_is_complete_and_it_has_the_result(
 
 
 def test_10_a_delayed_job_runs_after_its_delay(
-    ps: penstock.Penstock, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker]
 ) -> None:
     serve(echo)
     job = echo.options(delay=0.1).on(ps).send(1)
@@ -195,7 +196,7 @@ def test_12_changing_the_delay_before_promotion_moves_the_due_time(mail: penstoc
 
 
 def test_13_a_fixed_backoff_counts_from_the_failure(
-    ps: penstock.Penstock, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker]
 ) -> None:
     @penstock.job(queue="mail", type="fail", attempts=2, backoff=penstock.fixed(60))
     def fail() -> None:

@@ -18,7 +18,7 @@ from tests.servers import RedisServer, wait_for
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.contract.job_workers import WorkerThread
+    from tests.running_worker import RunningWorker
     from tests.servers import RedisCluster
     from tests.stored import Stored
 
@@ -34,7 +34,7 @@ def quick(name: str) -> str:
 
 
 def test_25_a_stuck_job_fails_because_its_time_is_over(
-    ps: penstock.Penstock, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker]
 ) -> None:
     serve(stuck)
     job = stuck.on(ps).send()
@@ -65,7 +65,7 @@ class Gate:
 
 
 def test_26_concurrency_2_runs_two_at_once(
-    ps: penstock.Penstock, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker]
 ) -> None:
     gate = Gate()
     function = gate.function()
@@ -80,7 +80,7 @@ def test_26_concurrency_2_runs_two_at_once(
 
 
 def test_27_concurrency_1_runs_one_after_the_other(
-    ps: penstock.Penstock, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker]
 ) -> None:
     gate = Gate()
     gate.is_open.set()
@@ -93,7 +93,7 @@ def test_27_concurrency_1_runs_one_after_the_other(
 
 
 def test_28_after_a_timeout_the_slot_takes_the_next_job(
-    ps: penstock.Penstock, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker]
 ) -> None:
     serve(stuck, quick, concurrency=1)
     stuck.on(ps).send()
@@ -102,7 +102,7 @@ def test_28_after_a_timeout_the_slot_takes_the_next_job(
 
 
 def test_29_a_timeout_of_one_type_does_not_hold_up_another(
-    ps: penstock.Penstock, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker]
 ) -> None:
     serve(stuck, concurrency=1)
     serve(quick, concurrency=1)
@@ -123,7 +123,7 @@ def test_30_complete_and_failed_jobs_are_removed_together(mail: penstock.Jobs, h
 
 
 def test_31_a_job_that_succeeds_at_the_fifth_run_has_failed_four_times(
-    ps: penstock.Penstock, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker]
 ) -> None:
     @penstock.job(queue="mail", type="flaky", attempts=5, backoff="none")
     def flaky() -> int:
@@ -166,7 +166,7 @@ def test_33_namespaces_have_counts_and_workers_of_their_own(
 
 
 def test_35_stopping_the_worker_of_one_type_leaves_others_running(
-    ps: penstock.Penstock, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, serve: Callable[..., RunningWorker]
 ) -> None:
     worker = serve(stuck)
     serve(quick)
@@ -181,7 +181,7 @@ def test_35_stopping_the_worker_of_one_type_leaves_others_running(
 
 
 def test_36_after_a_pause_the_remaining_jobs_run(
-    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., WorkerThread]
+    ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., RunningWorker]
 ) -> None:
     serve(quick)
     quick.on(ps).send("before").result(20)
@@ -214,7 +214,7 @@ def stubborn(has_begun: threading.Event) -> penstock.JobFunction[[], None]:
 
 def test_37_a_job_that_outlasts_the_stop_and_must_not_run_twice_is_dead(
     ps: penstock.Penstock,
-    serve: Callable[..., WorkerThread],
+    serve: Callable[..., RunningWorker],
     stubborn: penstock.JobFunction[[], None],
     has_begun: threading.Event,
 ) -> None:
@@ -230,7 +230,7 @@ def test_37_a_job_that_outlasts_the_stop_and_must_not_run_twice_is_dead(
 
 def test_38_a_job_that_outlasts_the_stop_waits_again_at_no_cost(
     ps: penstock.Penstock,
-    serve: Callable[..., WorkerThread],
+    serve: Callable[..., RunningWorker],
     stubborn: penstock.JobFunction[[], None],
     has_begun: threading.Event,
 ) -> None:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     import penstock
     from penstock.client._sync.store import Store
-    from tests.worker.conftest import Recorder, RunningWorker
+    from tests.running_worker import RunningWorker
+    from tests.worker.conftest import Recorder
 
 
 def _finish_with_nothing(context: penstock.Context) -> None:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from tests.worker.conftest import Recorder, RunningWorker
+    from tests.running_worker import RunningWorker
+    from tests.worker.conftest import Recorder
 
 MANY = 3000
 

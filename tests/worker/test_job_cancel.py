@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.client.functions import JobFunction
-    from tests.worker.conftest import RunningWorker
+    from tests.running_worker import RunningWorker
 
     Serve = Callable[..., RunningWorker]
     AnyJob = JobFunction[..., Any]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from penstock.client.functions import JobFunction
     from penstock.worker.handlers import Handlers
-    from tests.worker.conftest import RunningWorker
+    from tests.running_worker import RunningWorker
 
     Serve = Callable[..., RunningWorker]
 

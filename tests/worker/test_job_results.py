@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from tests.running_worker import RunningWorker
     from tests.servers import RedisServer
-    from tests.worker.conftest import RunningWorker
 
     Serve = Callable[..., RunningWorker]
 

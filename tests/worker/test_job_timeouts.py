@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.worker.conftest import RunningWorker
+    from tests.running_worker import RunningWorker
 
     Serve = Callable[..., RunningWorker]
 

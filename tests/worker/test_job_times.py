@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from tests.running_worker import RunningWorker
     from tests.servers import RedisServer
-    from tests.worker.conftest import RunningWorker
 
     Serve = Callable[..., RunningWorker]
 

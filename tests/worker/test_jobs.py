@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.client.functions import JobFunction
-    from tests.worker.conftest import RunningWorker
+    from tests.running_worker import RunningWorker
 
     Serve = Callable[..., RunningWorker]
     AnyJob = JobFunction[..., Any]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.servers import RedisServer
 
 MANY = 3000
-AT_ONCE = 50
+AT_ONCE = 25
 
 
 def test_jobs_that_fall_due_together_join_their_lines_a_few_at_a_time(

@@ -11,8 +11,9 @@ from tests.servers import wait_for
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.running_worker import RunningWorker
     from tests.servers import RedisServer
-    from tests.worker.conftest import Recorder, RunningWorker
+    from tests.worker.conftest import Recorder
 
 
 def test_a_stopped_worker_finishes_what_runs_and_gives_the_rest_back(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import penstock
-    from tests.worker.conftest import RunningWorker
+    from tests.running_worker import RunningWorker
 
 
 @pytest.mark.parametrize("behind", [0, 5])

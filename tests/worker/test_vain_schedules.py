@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pytest
 
     import penstock
-    from tests.worker.conftest import RunningWorker
+    from tests.running_worker import RunningWorker
 
 
 def test_a_schedule_that_cannot_send_does_not_keep_its_worker_busy(

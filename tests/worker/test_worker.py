@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import penstock
+    from tests.running_worker import RunningWorker
     from tests.servers import RedisServer
-    from tests.worker.conftest import Recorder, RunningWorker
+    from tests.worker.conftest import Recorder
 
 
 def test_a_plain_function_gets_every_task_in_order(

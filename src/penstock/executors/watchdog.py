@@ -103,7 +103,7 @@ class Watchdog:
                 log.error(
                     "all slots are kept by jobs past their timeout, so nothing more is started "
                     "until one ends; start the worker again, and let such jobs look at "
-                    "`context.cancelled` or run with process=True slots=%d",
+                    "`penstock.current().cancelled` or run with process=True slots=%d",
                     self._limit,
                 )
 
