@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import penstock
@@ -80,6 +82,35 @@ def test_every_plain_task_runs_once(
     assert recorder.tasks == tasks
     assert requests.overlapping > 0
     assert requests.most == 1
+
+
+def test_what_is_given_back_runs_before_what_was_asked_for_meanwhile(
+    ps: penstock.Penstock,
+    start_worker: Callable[..., RunningWorker],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    claim = Feed._claim
+    ran: list[bytes] = []
+
+    async def claim_slowly(feed: Feed, finished: list[Any], limit: int) -> Any:
+        claimed = await claim(feed, finished, limit)
+        await asyncio.sleep(0.1)
+        return claimed
+
+    def note(task: bytes, context: penstock.Context) -> None:
+        ran.append(task)
+        if len(ran) % 500 == 0:
+            time.sleep(0.3)  # so that what waits behind it is given back
+
+    monkeypatch.setattr(Feed, "_claim", claim_slowly)
+    queue = ps.queue("mail")
+    tasks = [b"%d" % number for number in range(MANY)]
+    queue.enqueue_many(tasks)
+    start_worker({"mail": note}, concurrency=1)
+    wait_for(lambda: queue.inspect().counters.finished == len(tasks))
+
+    assert queue.inspect().counters.stopped > 0
+    assert ran == tasks
 
 
 def test_a_cancel_finds_what_is_not_unpacked_yet(

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,7 +17,7 @@ from penstock.store.commands import processes, queues
 from penstock.worker.prefetch import TOO_LONG_S, Prefetch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import AsyncIterator, Callable, Iterable
 
     from penstock.client._async.session import AsyncWorkerSession
     from penstock.client._async.store import AsyncStore
@@ -32,6 +32,7 @@ _REPORT_EVERY_S = 0.005
 _WORTH_SENDING = 32
 _AT_ONCE = 1000
 _LEASE_POLL_S = 0.1
+_TURN_POLL_S = 0.001
 
 
 class Executor(Protocol):
@@ -108,6 +109,8 @@ class Feed:
         self._turn = threading.Lock()
         """held while a request of this feed is under way that reports or claims"""
         self._is_put_off = False
+        self._must_pause = False
+        """somebody waits until no request is under way"""
         self._prefetch = Prefetch(executor.slots)
         self._loop = asyncio.get_running_loop()
         self._signal = asyncio.Event()
@@ -235,6 +238,21 @@ class Feed:
         self.is_accepting = False
         await self._pass_work()
 
+    @asynccontextmanager
+    async def between_requests(self) -> AsyncIterator[None]:
+        """Nothing is claimed meanwhile. What a request under way brings would run before what is
+        given back, though it came after that in the queue.
+        """
+        self._must_pause = True
+        while not self._turn.acquire(blocking=False):  # noqa: ASYNC110 -- threads have it too
+            await asyncio.sleep(_TURN_POLL_S)
+        try:
+            yield
+        finally:
+            self._must_pause = False
+            self._turn.release()
+            self._signal.set()
+
     async def give_back(self, contexts: list[Context]) -> None:
         """Return tasks that were not begun to the front of the queue."""
         tokens = [context.token for context in contexts]
@@ -288,7 +306,8 @@ class Feed:
         found = await self._request()
         while found is not None:
             claim, limit = found
-            if claim.size < limit or len(self._outcomes) < _WORTH_SENDING:
+            is_in_a_hurry = claim.size >= limit and len(self._outcomes) >= _WORTH_SENDING
+            if not is_in_a_hurry or self._must_pause:
                 await self._begin(claim, limit)
                 break
             self._coming = claim.size

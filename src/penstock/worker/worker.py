@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -346,14 +346,16 @@ class Worker:
         self._report()
 
     async def _give_back_waiting(self) -> None:
-        recalled = set(self._mixed.recall())
-        self._report()
-        for feed in self._feeds:
-            mine = [context for context in recalled if context.origin is feed]
-            await feed.give_back(mine)
-            if mine:
-                # Where a thread only had no time to begin, there is room here all the same.
-                feed.look()
+        async with AsyncExitStack() as pauses:
+            for feed in self._feeds:
+                await pauses.enter_async_context(feed.between_requests())
+            recalled = self._mixed.recall()
+            for feed in self._feeds:
+                mine = [context for context in recalled if context.origin is feed]
+                await feed.give_back(mine)
+                if mine:
+                    # Where a thread only had no time to begin, there is room here all the same.
+                    feed.look()
 
     def _report(self) -> None:
         """Outcomes are held back while tasks wait whose outcomes could go with them. Called after
