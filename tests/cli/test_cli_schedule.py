@@ -13,6 +13,8 @@ from penstock.cli.program import program
 from tests.cli.conftest import CommandLine, cells
 
 if TYPE_CHECKING:
+    import redis
+
     import penstock
     from penstock.client._sync.schedules import Schedules
     from tests.contract.job_workers import Hand
@@ -27,6 +29,23 @@ def schedules(ps: penstock.Penstock) -> Schedules:
 def test_no_schedules_are_an_empty_list_and_a_hint(cli: CommandLine) -> None:
     assert cli.json("schedule", "list") == []
     assert cli("schedule", "list").stdout == "no schedules; `penstock schedule add` makes one\n"
+
+
+def test_a_queue_that_a_newer_version_wrote_does_not_hide_the_schedules_of_others(
+    cli: CommandLine, ps: penstock.Penstock, schedules: Schedules, redis_client: redis.Redis
+) -> None:
+    schedules.add("pulse", "ping", every=60)
+    ps.schedules("later").add("other", "ping", every=60)
+    redis_client.hset(ps.keys.queue("later").meta, "layout", 2)
+
+    listed = cells(cli("schedule", "list").stdout)
+    first, unread = cli.json("schedule", "list")
+
+    assert listed[1][0] == "pulse"
+    assert ["later", "these", "jobs", "were"] in [row[:4] for row in listed[2:]]
+    assert (first["name"], unread["queue"]) == ("pulse", "later")
+    assert unread["error"]["code"] == "unknown_layout"
+    assert cli("schedule", "list", "-q", "later").exit_code == 1
 
 
 def test_a_schedule_by_cron_is_added(cli: CommandLine, schedules: Schedules) -> None:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.job_queues import named_jobs, readable_jobs, reason_option, which_jobs
+from penstock.cli.job_queues import (
+    named_jobs,
+    print_unread,
+    readable_jobs,
+    reason_option,
+    unread_documents,
+    which_jobs,
+)
 from penstock.cli.job_show import job_document
 from penstock.cli.options import Target, examples, with_store
 from penstock.cli.render import counted, duration, print_json, print_table, say, shortened
@@ -93,7 +100,7 @@ def list_jobs(
         pages = [(jobs.name, _page(jobs, state, after, limit, newest, which)) for jobs in found]
     if at.is_json:
         documents = [_document(name, state, page) for name, page in pages]
-        print_json([*documents, *_unread_documents(unread)])
+        print_json([*documents, *unread_documents(unread)])
         return
     nothing = f"no {state} jobs" + (f" in '{queue}'" if queue else "")
     # The state is what was asked for, and would only take room.
@@ -102,7 +109,7 @@ def list_jobs(
     for name, page in pages:
         if page.cursor:
             _say_more(name, state, page, limit, newest, which)
-    _print_unread(unread)
+    print_unread(unread)
 
 
 @click.command(epilog=examples("penstock job search mail alice invoice"))
@@ -154,7 +161,7 @@ def _counts(jobs: Jobs, which: FilterSettings) -> list[Count]:
 def _show_counts(at: Target, counts: Sequence[Count], unread: Mapping[str, UnknownLayout]) -> None:
     if at.is_json:
         documents = [{"queue": queue, "type": name, "counts": by} for queue, name, by in counts]
-        print_json([*documents, *_unread_documents(unread)])
+        print_json([*documents, *unread_documents(unread)])
         return
     # Hardly any job waits for another, so the column would hardly ever say anything.
     is_empty = not any(by_state["blocked"] for _, _, by_state in counts)
@@ -166,22 +173,7 @@ def _show_counts(at: Target, counts: Sequence[Count], unread: Mapping[str, Unkno
     if unread:
         nothing = "no queues of jobs that this version can read"
     print_table(("queue", "type", *states), rows, empty=nothing)
-    _print_unread(unread)
-
-
-def _unread_documents(unread: Mapping[str, UnknownLayout]) -> list[dict[str, object]]:
-    """What is known for certain of queues that this version cannot read."""
-    return [
-        {"queue": name, "error": {"code": error.code, "message": str(error)}}
-        for name, error in unread.items()
-    ]
-
-
-def _print_unread(unread: Mapping[str, UnknownLayout]) -> None:
-    if unread:
-        click.echo()
-        rows = [(name, str(error)) for name, error in unread.items()]
-        print_table(("jobs in", "why they are not shown"), rows, empty="")
+    print_unread(unread)
 
 
 def _page(

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from penstock.cli.render import print_table
 from penstock.errors import QueueNotFound, UnknownLayout, WrongKind
 from penstock.model.jobs import DEATH_REASONS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.client._sync.client import Penstock
     from penstock.client._sync.job import Job
     from penstock.client._sync.jobs import Jobs
@@ -61,6 +64,21 @@ def readable_jobs(
         else:
             found.append(jobs)
     return found, unread
+
+
+def unread_documents(unread: Mapping[str, UnknownLayout]) -> list[dict[str, object]]:
+    """What is known for certain of queues that this version cannot read."""
+    return [
+        {"queue": name, "error": {"code": error.code, "message": str(error)}}
+        for name, error in unread.items()
+    ]
+
+
+def print_unread(unread: Mapping[str, UnknownLayout]) -> None:
+    if unread:
+        click.echo()
+        rows = [(name, str(error)) for name, error in unread.items()]
+        print_table(("not shown", "why"), rows, empty="")
 
 
 def find_job(client: Penstock, id_: str, queue: str | None) -> Job[Any]:

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import click
 from rich.text import Text
 
-from penstock.cli.job_queues import all_jobs, named_jobs
+from penstock.cli.job_queues import named_jobs, print_unread, readable_jobs, unread_documents
 from penstock.cli.job_send import base64_option, print_sent, read_data, with_job_options
 from penstock.cli.options import (
     Target,
@@ -54,13 +54,10 @@ _queue_option = click.option("-q", "--queue", metavar="QUEUE", required=True)
 def list_schedules(at: Target, queue: str | None) -> None:
     """All schedules, and when each is due next."""
     with at.connected() as client:
-        states = [
-            state
-            for jobs in all_jobs(client, queue)
-            for state in client.schedules(jobs.name).list()
-        ]
+        found, unread = readable_jobs(client, queue)
+        states = [state for jobs in found for state in client.schedules(jobs.name).list()]
     if at.is_json:
-        print_json([_document(state) for state in states])
+        print_json([*map(_document, states), *unread_documents(unread)])
         return
     columns = ("name", "queue", "type", "when", "next", "misfire")
     rows = [
@@ -76,6 +73,7 @@ def list_schedules(at: Target, queue: str | None) -> None:
     ]
     nothing = "no schedules; `penstock schedule add` makes one"
     print_table(columns, rows, empty=nothing)
+    print_unread(unread)
 
 
 @schedule.command(
