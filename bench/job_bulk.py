@@ -1,5 +1,8 @@
 """How long any single request keeps the server busy when a million jobs fall due at once, are
 purged, listed or deleted: `python bench/job_bulk.py [--jobs 1000000]`.
+
+What takes long by itself and what the machine was slow with are told apart by a script that only
+counts for about as long and touches no data, run after each request that starts and finishes jobs.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ from penstock.worker.job_feed import JobFeed
 QUEUE = "bulk"
 WORKER = "bench.1"
 _DATA = b"x" * 100
+_COUNTING = "local n = 0 for i = 1, tonumber(ARGV[1]) do n = n + i % 7 end return n"
+_COUNTS_MS = 2.0
 
 
 class Stopwatch:
@@ -35,6 +40,8 @@ class Stopwatch:
     def __init__(self, server: RedisServer, client: penstock.Penstock) -> None:
         self._schedstat = Path(f"/proc/{server.pid}/task/{server.pid}/schedstat")
         self._took_ms: list[float] = []
+        self._counting_ms: list[float] = []
+        self._redis: Any = server.client
         router: Any = client.store.router
         exchange = router.exchange
 
@@ -46,18 +53,39 @@ class Stopwatch:
                 self._took_ms.append(self._cpu_ms() - before_ms)
 
         router.exchange = watched
+        self._steps = 100_000
+        took_ms = sorted(self._count() for _ in range(20))
+        self._steps = int(self._steps * _COUNTS_MS / took_ms[10])
+
+    def count(self) -> None:
+        """Let the server be busy for a while with nothing."""
+        self._counting_ms.append(self._count())
+
+    def _count(self) -> float:
+        before_ms = self._cpu_ms()
+        self._redis.eval(_COUNTING, 0, self._steps)
+        return self._cpu_ms() - before_ms
 
     def _cpu_ms(self) -> float:
         return int(self._schedstat.read_text().split()[0]) / 1e6
 
     def read(self) -> dict[str, float]:
-        took_ms, self._took_ms = sorted(self._took_ms), []
-        return {
-            "requests": len(took_ms),
-            "longest_ms": took_ms[-1],
-            "p99_ms": took_ms[int(0.99 * (len(took_ms) - 1))],
-            "over_10_ms": sum(ms > 10 for ms in took_ms),
-        }
+        took_ms, self._took_ms = self._took_ms, []
+        return _figures(took_ms)
+
+    def read_counting(self) -> dict[str, float]:
+        took_ms, self._counting_ms = self._counting_ms, []
+        return {**_figures(took_ms), "s": sum(took_ms) / 1000}
+
+
+def _figures(took_ms: list[float]) -> dict[str, float]:
+    took_ms = sorted(took_ms)
+    return {
+        "requests": len(took_ms),
+        "longest_ms": took_ms[-1],
+        "p99_ms": took_ms[int(0.99 * (len(took_ms) - 1))],
+        "over_10_ms": sum(ms > 10 for ms in took_ms),
+    }
 
 
 def main() -> None:
@@ -99,7 +127,8 @@ def measure(server: RedisServer, count: int) -> dict[str, dict[str, float]]:
         while server.client.time()[0] * 1000 < due_ms:
             time.sleep(0.1)
         join(ps)
-        timed("start and finish them all", lambda: drain(ps, count))
+        timed("start and finish them all", lambda: drain(ps, count, watch))
+        figures["in between, only count"] = watch.read_counting()
         timed("page of 100 done jobs, oldest", lambda: queue.page("done"))
         timed("page of 100 done jobs, newest", lambda: queue.page("done", newest_first=True))
         queue.configure(keep_s=0)
@@ -126,7 +155,7 @@ def join(ps: penstock.Penstock) -> None:
     ps.jobs(QUEUE).configure(keep_count=10_000_000, keep_bytes=10**10)
 
 
-def drain(ps: penstock.Penstock, count: int) -> None:
+def drain(ps: penstock.Penstock, count: int, watch: Stopwatch) -> None:
     """As a worker does, as many at a time."""
     keys = ps.keys.queue(QUEUE)
     done, size = 0, JobFeed.at_once
@@ -137,6 +166,7 @@ def drain(ps: penstock.Penstock, count: int) -> None:
             lambda o, reports=reports: jobs.report_jobs(keys, o, WORKER, reports, size)  # type: ignore[misc]
         )
         done += len(reports)
+        watch.count()
 
 
 if __name__ == "__main__":
