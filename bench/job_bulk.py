@@ -2,13 +2,14 @@
 purged, listed or deleted: `python bench/job_bulk.py [--jobs 1000000]`.
 
 What takes long by itself and what the machine was slow with are told apart by a script that only
-counts for about as long and touches no data, run after each request that starts and finishes jobs.
+writes to fields of a hash for about as long, run after each request that starts and finishes jobs.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
 import sys
 import tempfile
 import time
@@ -28,8 +29,12 @@ from penstock.worker.job_feed import JobFeed
 QUEUE = "bulk"
 WORKER = "bench.1"
 _DATA = b"x" * 100
-_COUNTING = "local n = 0 for i = 1, tonumber(ARGV[1]) do n = n + i % 7 end return n"
-_COUNTS_MS = 2.0
+_BARE_WRITES = """
+local first, steps, fields, data = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+for step = 1, steps do redis.call('HSET', KEYS[1], (first + step * 7919) % fields, data) end
+return 1
+"""
+_BARE_MS = 2.0
 
 
 class Stopwatch:
@@ -37,10 +42,10 @@ class Stopwatch:
     count what else the machine was doing (Linux).
     """
 
-    def __init__(self, server: RedisServer, client: penstock.Penstock) -> None:
+    def __init__(self, server: RedisServer, client: penstock.Penstock, fields: int) -> None:
         self._schedstat = Path(f"/proc/{server.pid}/task/{server.pid}/schedstat")
         self._took_ms: list[float] = []
-        self._counting_ms: list[float] = []
+        self._bare_ms: list[float] = []
         self._redis: Any = server.client
         router: Any = client.store.router
         exchange = router.exchange
@@ -53,17 +58,17 @@ class Stopwatch:
                 self._took_ms.append(self._cpu_ms() - before_ms)
 
         router.exchange = watched
-        self._steps = 100_000
-        took_ms = sorted(self._count() for _ in range(20))
-        self._steps = int(self._steps * _COUNTS_MS / took_ms[10])
+        self._fields, self._steps = fields, 1000
+        took_ms = sorted(self._write() for _ in range(2 * fields // self._steps))
+        self._steps = int(self._steps * _BARE_MS / took_ms[len(took_ms) // 2])
 
-    def count(self) -> None:
-        """Let the server be busy for a while with nothing."""
-        self._counting_ms.append(self._count())
+    def write(self) -> None:
+        """Keep the server busy for a while with plain commands."""
+        self._bare_ms.append(self._write())
 
-    def _count(self) -> float:
-        before_ms = self._cpu_ms()
-        self._redis.eval(_COUNTING, 0, self._steps)
+    def _write(self) -> float:
+        before_ms, first = self._cpu_ms(), random.randrange(self._fields)
+        self._redis.eval(_BARE_WRITES, 1, "bare", first, self._steps, self._fields, _DATA)
         return self._cpu_ms() - before_ms
 
     def _cpu_ms(self) -> float:
@@ -73,8 +78,8 @@ class Stopwatch:
         took_ms, self._took_ms = self._took_ms, []
         return _figures(took_ms)
 
-    def read_counting(self) -> dict[str, float]:
-        took_ms, self._counting_ms = self._counting_ms, []
+    def read_bare(self) -> dict[str, float]:
+        took_ms, self._bare_ms = self._bare_ms, []
         return {**_figures(took_ms), "s": sum(took_ms) / 1000}
 
 
@@ -114,7 +119,7 @@ def measure(server: RedisServer, count: int) -> dict[str, dict[str, float]]:
     figures: dict[str, dict[str, float]] = {}
     with penstock.connect(server.url, namespace="bulk") as ps:
         queue = ps.jobs(QUEUE)
-        watch = Stopwatch(server, ps)
+        watch = Stopwatch(server, ps, count)
 
         def timed(name: str, act: Any) -> None:
             began_at = time.perf_counter()
@@ -128,7 +133,7 @@ def measure(server: RedisServer, count: int) -> dict[str, dict[str, float]]:
             time.sleep(0.1)
         join(ps)
         timed("start and finish them all", lambda: drain(ps, count, watch))
-        figures["in between, only count"] = watch.read_counting()
+        figures["bare HSETs in between"] = watch.read_bare()
         timed("page of 100 done jobs, oldest", lambda: queue.page("done"))
         timed("page of 100 done jobs, newest", lambda: queue.page("done", newest_first=True))
         queue.configure(keep_s=0)
@@ -166,7 +171,7 @@ def drain(ps: penstock.Penstock, count: int, watch: Stopwatch) -> None:
             lambda o, reports=reports: jobs.report_jobs(keys, o, WORKER, reports, size)  # type: ignore[misc]
         )
         done += len(reports)
-        watch.count()
+        watch.write()
 
 
 if __name__ == "__main__":
