@@ -68,15 +68,18 @@ def readable_jobs(
 
 def unread_documents(unread: Mapping[str, UnknownLayout]) -> list[dict[str, object]]:
     """What is known for certain of queues that this version cannot read."""
-    return [
-        {"queue": name, "error": {"code": error.code, "message": str(error)}}
-        for name, error in unread.items()
-    ]
+    return [{"queue": name, "error": error_document(error)} for name, error in unread.items()]
 
 
-def print_unread(unread: Mapping[str, UnknownLayout]) -> None:
+def error_document(error: UnknownLayout) -> dict[str, str]:
+    return {"code": error.code, "message": str(error)}
+
+
+def print_unread(unread: Mapping[str, UnknownLayout], is_all: bool = False) -> None:
+    """The same as a table, below another unless this is all that there is."""
     if unread:
-        click.echo()
+        if not is_all:
+            click.echo()
         rows = [(name, str(error)) for name, error in unread.items()]
         print_table(("not shown", "why"), rows, empty="")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.job_queues import check_holds_tasks
+from penstock.cli.job_queues import check_holds_tasks, error_document, print_unread
 from penstock.cli.options import Target, examples, with_store
 from penstock.cli.render import counted, print_facts, print_json, print_table, say, say_error
 from penstock.cli.tasks import cancel, events, retry_dead, tasks
@@ -62,11 +62,7 @@ def list_queues(at: Target) -> None:
         click.echo()
     if with_jobs:
         _list_jobs(with_jobs, counts)
-    if unread and len(unread) < len(states):
-        click.echo()
-    if unread:
-        rows = [(name, str(error)) for name, error in unread.items()]
-        print_table(("jobs in", "why they are not shown"), rows, empty="")
+    print_unread(unread, is_all=len(unread) == len(states))
 
 
 def _list_tasks(states: Sequence[QueueState]) -> None:
@@ -259,8 +255,7 @@ def _document(state: QueueState, counts: Counts) -> dict[str, object]:
 
 def _unread_document(state: QueueState, error: UnknownLayout) -> dict[str, object]:
     """What is known for certain of a queue that this version cannot read."""
-    problem = {"code": error.code, "message": str(error)}
-    return {"name": state.name, "kind": state.kind, "error": problem}
+    return {"name": state.name, "kind": state.kind, "error": error_document(error)}
 
 
 def _attempts(state: QueueState) -> dict[str, int]:
