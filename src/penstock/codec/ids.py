@@ -8,7 +8,7 @@ though hardly ever; the store then asks for another.
 from __future__ import annotations
 
 from penstock.errors import InvalidArgument
-from penstock.model.snapshot import whole_number
+from penstock.model.numbers import whole_number
 
 _LENGTH = 13
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: nothing that looks like another

@@ -21,7 +21,7 @@ from penstock.model.jobs import (
     JobInfo,
     Progress,
 )
-from penstock.model.snapshot import whole_number
+from penstock.model.numbers import whole_number
 
 if TYPE_CHECKING:
     from penstock.model.job_options import JobOptions

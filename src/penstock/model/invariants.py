@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.model.jobs import LAYOUT
+from penstock.model.numbers import whole_number
 from penstock.model.queues import Counters
-from penstock.model.snapshot import DIGEST_BYTES, Snapshot, whole_number
+from penstock.model.snapshot import DIGEST_BYTES, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

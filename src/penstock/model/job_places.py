@@ -9,7 +9,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from penstock.model.invariants import Violation
-from penstock.model.snapshot import whole_number
+from penstock.model.numbers import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -8,7 +8,7 @@ from typing import TypedDict
 from penstock.errors import InvalidArgument
 from penstock.model.job_options import Seconds, check_seconds
 from penstock.model.names import check_name, shown
-from penstock.model.snapshot import whole_number
+from penstock.model.numbers import whole_number
 
 MAX_SHARE = 1000
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.model.jobs import STATE_CODES, JobState
-from penstock.model.snapshot import whole_number
+from penstock.model.numbers import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from penstock.model.numbers import whole_number
 from penstock.model.queues import Counters
 
 if TYPE_CHECKING:
@@ -17,15 +17,8 @@ DIGEST_BYTES = 40
 """how long the digest in front of an index entry is"""
 
 
-_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,19}")
 _TEXTS = {"incarnation", "kind"}
 """what is stored of a queue and is no number"""
-
-
-def whole_number(stored: str | bytes) -> int | None:
-    """A figure as scripts write it; None for anything else."""
-    text = stored.decode(errors="replace") if isinstance(stored, bytes) else stored
-    return int(text) if _WHOLE_NUMBER.fullmatch(text) else None
 
 
 def no_numbers(meta: Mapping[str, str | bytes]) -> tuple[str, ...]:

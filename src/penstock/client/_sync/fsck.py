@@ -19,13 +19,8 @@ from penstock.codec.elements import HOLDER_BYTES, open_element, open_unique
 from penstock.errors import UnknownLayout
 from penstock.model.job_invariants import all_violations
 from penstock.model.jobs import LAYOUT
-from penstock.model.snapshot import (
-    DIGEST_BYTES,
-    Element,
-    QueueSnapshot,
-    Snapshot,
-    whole_number,
-)
+from penstock.model.numbers import whole_number
+from penstock.model.snapshot import DIGEST_BYTES, Element, QueueSnapshot, Snapshot
 from penstock.store.commands import checks, queues, workers
 
 if TYPE_CHECKING:

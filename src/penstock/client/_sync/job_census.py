@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from penstock.codec.ids import id_text, stored_id
 from penstock.model.job_snapshot import JobSnapshot, StoredJob, Stranger
-from penstock.model.snapshot import whole_number
+from penstock.model.numbers import whole_number
 from penstock.store.commands import checks, job_checks
 from penstock.store.keys import JOB_KEY_TYPES, QUEUE_KEY_TYPES
 

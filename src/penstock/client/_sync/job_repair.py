@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from penstock.client._sync.job_census import last_turn
 from penstock.codec.ids import id_number
-from penstock.model.snapshot import whole_number
+from penstock.model.numbers import whole_number
 from penstock.store.commands import job_checks
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.codec.elements import open_element, open_unique
+from penstock.model.numbers import whole_number
 from penstock.model.queues import DEFAULT_MAX_FAILURES, Counters
-from penstock.model.snapshot import Element, QueueSnapshot, Registration, no_numbers, whole_number
+from penstock.model.snapshot import Element, QueueSnapshot, Registration, no_numbers
 from penstock.store.command import Command, unexpected
 from penstock.store.script import load
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from penstock.codec.ids import id_text, stored_id
 from penstock.model.job_snapshot import Entry, StoredHead, StoredJob, Survey
 from penstock.model.jobs import JOB_STATES, STATES_BY_CODE
-from penstock.model.snapshot import whole_number
+from penstock.model.numbers import whole_number
 from penstock.store.command import Command, unexpected
 from penstock.store.commands.jobs import check_jobs
 from penstock.store.script import Script, load

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.codec.records import unknown_layout
 from penstock.errors import QueueNotFound
+from penstock.model.numbers import whole_number
 from penstock.model.queues import (
     DEFAULT_MAX_FAILURES,
     Counters,
@@ -13,7 +14,6 @@ from penstock.model.queues import (
     QueueState,
     Returned,
 )
-from penstock.model.snapshot import whole_number
 from penstock.store.command import Command, Operation, check_queue, unexpected
 from penstock.store.script import Script, load
 
