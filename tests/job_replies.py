@@ -30,6 +30,13 @@ def replies(*words: str, **own: list[Any]) -> dict[str, list[Any]]:
 
 REPLIES: dict[str, dict[str, list[Any]]] = {
     "send_jobs": replies(*QUEUE_WORDS, *ROOM_WORDS, ok=[b"ok", 0, b"7"]),
+    "move_jobs": replies(
+        *("newer", "tasks", "no_number"),
+        ok=[b"ok", 2, 1, 0],
+        taken=[b"taken"],
+        no_room=[b"no_room", 3],
+        empty=[b"empty"],
+    ),
     "join_jobs": replies("ok", *QUEUE_WORDS),
     "start_jobs": replies("newer", "tasks", **CLAIMS),
     "report_jobs": {

@@ -5,11 +5,22 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from penstock.codec.chunks import pack_chunk
 from penstock.codec.records import pack_head
 from penstock.model.job_options import JobOptions, JobSettings, make_options
 from penstock.model.jobs import HandedOut, Report
+from penstock.model.staging import Stage
 from penstock.store.command import Command, Operation
-from penstock.store.commands import job_checks, job_records, job_rules, jobs, queues, workers
+from penstock.store.commands import (
+    job_checks,
+    job_records,
+    job_rules,
+    job_staging,
+    jobs,
+    queues,
+    staging,
+    workers,
+)
 from penstock.store.commands.job_rules import StoredSchedule
 from penstock.store.commands.jobs import Group
 
@@ -100,6 +111,7 @@ def sample_job_commands(
         job_rules.fire_schedule(
             queue, operation, DUE_SCHEDULE, 10**13, [group("fired", tenant="new")]
         ),
+        job_staging.move_jobs(queue, [FIRST_ID + 200, FIRST_ID + 201]),
         job_checks.survey_jobs(queue, ["w1", "w4"]),
         job_checks.scan_jobs(queue, "0", "jobs", 100),
         job_checks.mend_job(queue, JOB_IDS["once"], 100),
@@ -173,6 +185,14 @@ def group(name: str, words: tuple[str, ...] = (), **options: Unpack[JobSettings]
 
 
 LATER = group("later", words=("hello", "world"), unique="later", debounce=3600, tags=["red"])
+
+
+def staged_jobs() -> list[bytes]:
+    """Two jobs without ids, as a chunk has them."""
+    made = pack_head(make_options("email", {"tenant": "new"}))
+    group = [made, b"0", b"0", b"0", b"1", b"", b"staged"]
+    later = str(LATER.delay_ms).encode()
+    return [*group, LATER.head, later, b"0", b"0", b"1", b"", b"instead"]
 
 
 def _ids(*names: str) -> list[int]:
@@ -255,6 +275,15 @@ class _World:
         due, idle = f"{self._queue.tag}:due", self._queue.idle
         self._call(due, "ZADD", due, 1, JOB_IDS["due"])
         self._call(idle, "SADD", idle, "w2")
+        self._stage_some()
+
+    def _stage_some(self) -> None:
+        """Two jobs that are decided and to be moved, one of them instead of "later"."""
+        for staged in ("s1", "s2"):
+            chunk = pack_chunk(staged_jobs())
+            self._run(staging.stage_chunk(self._queue, "b", staged, 0, chunk, 1000))
+        decided = [Stage("s1", chunks=1, rows=2, largest=6)]
+        self._run(staging.decide_batch(self._queue, self._next(), "b1", 0, "jobs", decided))
 
     def _send(self, sent: Group) -> None:
         assert not self._run(jobs.send_jobs(self._queue, self._next(), [sent]))

@@ -6,8 +6,10 @@ import hashlib
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from penstock.codec.chunks import pack_chunk
+from penstock.model.staging import Stage
 from penstock.store.command import Command, Operation
-from penstock.store.commands import checks, processes, queues, tasks, workers
+from penstock.store.commands import checks, processes, queues, staging, tasks, workers
 
 if TYPE_CHECKING:
     from penstock.client._sync.store import Store
@@ -16,14 +18,16 @@ if TYPE_CHECKING:
 QUEUE = "mail"
 LANE = "sample"
 MINUTE_MS = 60_000
+STAGES = [Stage(name, chunks=1, rows=1, largest=1) for name in ("s1", "s2", "s3")]
 
 
 def sample_world(store: Store, keys: NamespaceKeys) -> int:
     """A queue with every kind of key in use; returns the first of two processes of `w1`.
 
     `w1` holds b"flaky" and b"a", `w2` waits for a wake-up, `w3` is condemned. b"b" and the unique
-    b"once" are waiting, b"poison" is dead, b"flaky" has failed once. The lane of the samples has
-    been in use, so that forgetting its last request too early shows.
+    b"once" are waiting, b"poison" is dead, b"flaky" has failed once. b"m" is decided and to be
+    moved; what stages s2 and s3 hold is not decided. The lane of the samples has been in use, so
+    that forgetting its last request too early shows.
     """
     queue = keys.queue(QUEUE)
     operations = (Operation(LANE, number) for number in count(1))
@@ -45,6 +49,9 @@ def sample_world(store: Store, keys: NamespaceKeys) -> int:
     store.call(queue.idle, "SADD", queue.idle, "w2")
     run(workers.fail_worker(keys, "w3", 0))
     run(workers.pause_worker(keys, "w2", is_paused=True))
+    for stage in STAGES:
+        run(staging.stage_chunk(queue, "b", stage.name, 0, pack_chunk([b"m"]), 1000))
+    run(staging.decide_batch(queue, next(operations), "b1", 0, "tasks", STAGES[:1]))
     return claim.first_process
 
 
@@ -87,6 +94,9 @@ def sample_commands(
         processes.stop_tasks(queue, operation, "w1", held),
         processes.fail_tasks(queue, operation, "w1", held),
         processes.find_processes(queue, "w1", b"a"),
+        staging.stage_chunk(queue, "b", "s4", 0, pack_chunk([b"x"]), 1000),
+        staging.decide_batch(queue, operation, "b2", 0, "tasks", STAGES[1:]),
+        staging.move_tasks(queue),
         checks.describe_key(queue.ready),
         checks.read_queue(queue, ["w1", "w2"], 1000),
         checks.mend_unique_key(queue, ["w1", "w2"], b"=key", b""),

@@ -40,6 +40,12 @@ class PayloadTooLarge(PenstockError):
     code = "payload_too_large"
 
 
+class BatchTooLarge(PenstockError):
+    """More was staged for one batch than may be; nothing of it is in the queue."""
+
+    code = "batch_too_large"
+
+
 class Unserialisable(PenstockError):
     """Data or a result that cannot be written as JSON."""
 
@@ -74,6 +80,12 @@ class QueueFull(PenstockError):
     """the same in bytes of data"""
     is_final = False
     """a single job that has more bytes than an empty queue takes: it would wait in vain"""
+
+
+class StageLost(PenstockError):
+    """Rows that were staged for a batch are gone, so it cannot be decided."""
+
+    code = "stage_lost"
 
 
 class LeaseLost(PenstockError):

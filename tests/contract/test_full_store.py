@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 import penstock
+from penstock.client._sync.staging import decide_batch
+from penstock.codec.chunks import pack_chunk
 from penstock.errors import StoreFull
+from penstock.model.staging import Stage
+from penstock.store.commands import staging
 from penstock.store.script import script_names
 from tests.samples import sample_commands, sample_world
 from tests.servers import RedisServer, binary_of
@@ -22,10 +26,13 @@ if TYPE_CHECKING:
 
 GROWING = [
     "configure_queue",
+    "decide_batch",
     "enqueue_tasks",
     "enqueue_unique_task",
     "mend_unique_key",
+    "move_tasks",
     "register_queue",
+    "stage_chunk",
 ]
 WORKING_OFF = [name for name in script_names() if name not in GROWING]
 
@@ -77,6 +84,26 @@ def test_what_works_the_store_off_goes_through(
     )
 
     assert b"ok" in answer
+
+
+def test_a_decided_batch_moves_into_a_full_store_when_nothing_else_waits(
+    ps: penstock.Penstock, small_server: RedisServer, names: NamespaceKeys
+) -> None:
+    """Or a store that is full of what is staged could never be worked off."""
+    queue = names.queue("mail")
+    for index in range(2):
+        ps.store.run(staging.stage_chunk(queue, "b", "s", index, pack_chunk([b"a"]), 1000))
+    decide_batch(ps.store, names, "mail", "tasks", "b", 0, [Stage("s", 2, 2, 1)])
+    fill(small_server)
+
+    assert ps.store.run(staging.move_tasks(queue)).moved == 1
+    with pytest.raises(StoreFull):
+        ps.store.run(staging.move_tasks(queue))
+    with ps.worker() as worker:
+        worker.start_work("mail")
+        for process in worker.start_tasks("mail", 2):
+            process.finish()
+    assert ps.store.run(staging.move_tasks(queue)).moved == 1
 
 
 def test_a_first_enqueue_leaves_no_trace_of_the_queue(

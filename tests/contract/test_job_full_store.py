@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 import penstock
+from penstock.client._sync.staging import decide_batch
+from penstock.client.job_ids import new_ids
+from penstock.codec.chunks import pack_chunk
 from penstock.errors import StoreFull
 from penstock.model.jobs import Report
-from penstock.store.commands import jobs, workers
+from penstock.model.staging import Stage
+from penstock.store.commands import job_staging, jobs, staging, workers
 from penstock.store.script import job_script_names
 from tests.job_samples import (
     ERROR,
@@ -19,6 +23,7 @@ from tests.job_samples import (
     more_job_commands,
     sample_job_commands,
     sample_job_world,
+    staged_jobs,
 )
 from tests.servers import RedisServer, binary_of
 from tests.stored import Stored
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
 # fmt: off
 GROWING = [
     "jobs/send_jobs", "jobs/put_schedule", "jobs/fire_schedule", "jobs/set_limit",
-    "jobs/set_share", "jobs/note_job",
+    "jobs/set_share", "jobs/note_job", "jobs/move_jobs",
 ]
 REPAIRS = [name for name in job_script_names() if name.startswith("jobs/mend_")]
 WORKING_OFF = [name for name in job_script_names() if name not in GROWING + REPAIRS] + [
@@ -98,6 +103,21 @@ def test_what_works_the_store_off_goes_through(
     reply = ps.store.run(command)
 
     assert reply[0] in DONE or reply[1] in DONE
+
+
+def test_decided_jobs_move_into_a_full_store_when_no_other_waits(
+    ps: penstock.Penstock, small_server: RedisServer
+) -> None:
+    queue = ps.keys.queue(QUEUE)
+    for index in range(2):
+        chunk = pack_chunk(staged_jobs())
+        ps.store.run(staging.stage_chunk(queue, "b", "s", index, chunk, 1000))
+    decide_batch(ps.store, ps.keys, QUEUE, "jobs", "b", 0, [Stage("s", 2, 4, 7)])
+    fill(small_server)
+
+    assert ps.store.run(job_staging.move_jobs(queue, new_ids(2))).moved == 2
+    with pytest.raises(StoreFull):
+        ps.store.run(job_staging.move_jobs(queue, new_ids(2)))
 
 
 def test_a_first_job_leaves_no_trace_of_the_queue(

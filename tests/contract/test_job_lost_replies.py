@@ -63,7 +63,9 @@ ONLY_READ = {
 }
 SAME_WHEN_DONE_TWICE = {
     f"jobs/{name}"
-    for name in ("mend_count", "mend_job", "mend_line", "mend_page", "mend_trace", "pass_jobs")
+    for name in (
+        "mend_count", "mend_job", "mend_line", "mend_page", "mend_trace", "move_jobs", "pass_jobs",
+    )
 }
 # fmt: on
 NOW_MS = 1_800_000_000_000

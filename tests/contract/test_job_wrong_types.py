@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 MORE = list(more_job_commands(NamespaceKeys("ns"), dict.fromkeys(HELD, 0)))
 BESIDE_JOBS = {"meta", "members", "idle", "running", "memory"}
+BESIDE_JOBS |= {"stage", "staging", "moving", "batches", "batch_times"}
 
 
 SNAPSHOT = """
@@ -82,7 +83,7 @@ class SpoiltQueue:
 
     def outcome(self, key: str) -> str:
         """What the command does if this key holds something else."""
-        plant = self._client.rpush if part_of(key) == "memory" else self._client.set
+        plant = self._client.rpush if part_of(key) in ("memory", "staging") else self._client.set
         self._client.delete(key)
         plant(key, "something else")
         before = self._now | {key: self._client.dump(key)}

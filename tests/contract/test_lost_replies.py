@@ -18,8 +18,13 @@ import pytest
 import redis
 
 import penstock
+from penstock.client._sync.staging import decide_batch as decide
+from penstock.client._sync.staging import move_batches
+from penstock.client._sync.staging import stage_chunk as stage
+from penstock.codec.chunks import pack_chunk
 from penstock.codec.elements import task_of
 from penstock.errors import QueueFull
+from penstock.model.staging import Stage
 from penstock.store.commands import checks, queues, workers
 from penstock.store.keys import NamespaceKeys
 from penstock.store.script import load, script_names
@@ -82,11 +87,14 @@ class World:
                 return sorted(self._plain(member.decode()) for member in client.smembers(key))
             case b"zset":
                 return client.zcard(key)
+            case b"string":
+                return client.get(key)
             case b"hash":
                 values: dict[bytes, bytes] = client.hgetall(key)
                 if b"incarnation" not in values:
                     return len(values)
-                return {k: v for k, v in values.items() if k not in (b"incarnation", b"process")}
+                passing = (b"incarnation", b"process", b"moved_at")
+                return {k: v for k, v in values.items() if k not in passing}
         raise AssertionError(f"{key!r} has an unexpected type")
 
     def _plain(self, text: str) -> str:
@@ -107,6 +115,33 @@ def configure_queue(world: World) -> object:
     world.strike()
     world.queue.configure(max_length=7, max_failures=2)
     return world.look()
+
+
+def decide_batch(world: World) -> object:
+    _stage(world, "s1", [[b"a", b"b"], [b"c"]])
+    _stage(world, "s2", [[b"d"]])
+    world.strike()
+    first = _decide(world, Stage("s1", 2, 3, 1))
+    second = _decide(world, Stage("s2", 1, 1, 1))
+    return (
+        first,
+        second,
+        world.ps.store.call(world.keys.tag, "TTL", world.keys.queue("mail").moving),
+    )
+
+
+def move_tasks(world: World) -> object:
+    _stage(world, "s1", [[b"a", b"b"], [b"c"], [b"d"]])
+    _decide(world, Stage("s1", 3, 4, 1))
+    world.strike()
+    left = move_batches(world.ps.store, world.keys.queue("mail"), "tasks").left
+    return left, world.queue.page().tasks
+
+
+def stage_chunk(world: World) -> object:
+    world.strike()
+    _stage(world, "s1", [[b"a", b"b"], [b"c"]])
+    return _decide(world, Stage("s1", 2, 3, 1))
 
 
 def delete_queue(world: World) -> object:
@@ -344,6 +379,16 @@ def unregister_queue(world: World) -> object:
     world.queue.enqueue(b"a")
     world.strike()
     return world.queue.delete(), world.ps.queues()
+
+
+def _stage(world: World, name: str, chunks: list[list[bytes]]) -> None:
+    keys = world.keys.queue("mail")
+    for index, tasks in enumerate(chunks):
+        stage(world.ps.store, keys, "batch", name, index, pack_chunk(tasks), 1000)
+
+
+def _decide(world: World, *stages: Stage) -> bool:
+    return decide(world.ps.store, world.keys, "mail", "tasks", "b1", 0, stages)
 
 
 def _started(worker: WorkerSession) -> penstock.Process:

@@ -35,7 +35,7 @@ def test_a_key_of_the_wrong_type_is_reported_and_nothing_is_changed(
 ) -> None:
     command = sample_commands(names, sample_world(ps.store, names))[name]
     key = command.keys[position]
-    plant = "RPUSH" if part_of(key) == "memory" else "SET"
+    plant = "RPUSH" if QUEUE_KEY_TYPES.get(part_of(key)) == "string" else "SET"
     ps.store.call(key, "DEL", key)
     ps.store.call(key, plant, key, "something else")
     before = stored.everything()

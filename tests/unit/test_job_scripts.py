@@ -13,7 +13,7 @@ import penstock
 from penstock.errors import PenstockError, ProtocolError
 from penstock.model.jobs import STATE_CODES
 from penstock.store.command import QueueAbsent, QueueTaken
-from penstock.store.commands import job_checks, job_records, job_rules, jobs
+from penstock.store.commands import job_checks, job_records, job_rules, job_staging, jobs
 from penstock.store.commands.job_rules import MoreToDo
 from penstock.store.commands.jobs import IdTaken
 from penstock.store.keys import JOB_KEY_TYPES, QUEUE_KEY_TYPES, NamespaceKeys
@@ -31,7 +31,7 @@ FRAGMENTS = {
 OF_ONE_SCRIPT = {"read_log": "read_job_lists", "read_attempts": "read_job_lists"}
 FUNCTIONS = {
     f"jobs/{OF_ONE_SCRIPT.get(name, name)}"
-    for module in (jobs, job_records, job_rules, job_checks)
+    for module in (jobs, job_records, job_rules, job_staging, job_checks)
     for name, function in getmembers(module, isfunction)
     if function.__module__ == module.__name__
     and not name.startswith("_")

@@ -14,7 +14,7 @@ import pytest
 import penstock
 from penstock.errors import PenstockError, ProtocolError
 from penstock.store.command import QueueAbsent, QueueTaken
-from penstock.store.commands import checks, processes, queues, tasks, workers
+from penstock.store.commands import checks, processes, queues, staging, tasks, workers
 from penstock.store.keys import (
     JOB_KEY_TYPES,
     QUEUE_KEY_TYPES,
@@ -32,7 +32,7 @@ SCRIPTS = {name: load(name) for name in names_of_scripts()}
 COMMANDS = sample_commands(NamespaceKeys("ns"), process=7)
 FUNCTIONS = [
     name
-    for module in (checks, processes, queues, tasks, workers)
+    for module in (checks, processes, queues, staging, tasks, workers)
     for name, function in getmembers(module, isfunction)
     if function.__module__ == module.__name__
     and str(function.__annotations__["return"]).startswith("Command[")
@@ -43,8 +43,8 @@ PYTHON_TYPES = {"int": int, "string": str, "bytes": bytes}
 # Everything that Redis 6.2 has and that takes a time known beforehand.
 # fmt: off
 PERMITTED = {
-    "DEL", "UNLINK", "GET", "SET", "TIME", "TYPE", "PTTL",
-    "LLEN", "LPUSH", "RPUSH", "RPOP", "LRANGE", "LREM", "LPOS",
+    "DEL", "UNLINK", "EXISTS", "GET", "SET", "TIME", "TYPE", "PTTL", "PEXPIRE", "PERSIST",
+    "LLEN", "LINDEX", "LPUSH", "RPUSH", "LPOP", "RPOP", "LRANGE", "LREM", "LPOS",
     "HGET", "HMGET", "HSET", "HDEL", "HLEN", "HEXISTS", "HINCRBY", "HSCAN",
     "SADD", "SREM", "SPOP", "SCARD", "SISMEMBER",
     "ZADD", "ZREM", "ZCARD", "ZSCORE", "ZRANGE", "ZRANGEBYSCORE", "ZRANGEBYLEX",
@@ -159,6 +159,19 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
         "ok": [b"ok", [], [], [], [], [], [], [], [], [], []],
         "counted": [b"counted", [], 0, 0, [], [], 0, 0, 0, 0, 0],
     },
+    "stage_chunk": {"ok": [b"ok", 9], "too_much": [b"too_much", 9], "decided": [b"decided"]},
+    "decide_batch": {
+        "ok": [b"ok"],
+        "known": [b"known"],
+        "stage_lost": [b"stage_lost", 0],
+        "no_queue": [b"no_queue"],
+        "queue_exists": [b"queue_exists"],
+        "jobs": [b"jobs"],
+        "tasks": [b"tasks"],
+        "too_large": [b"too_large", 9, 3],
+        "newer": [b"newer", 2],
+    },
+    "move_tasks": {"ok": [b"ok", 2, 1], "no_room": [b"no_room", 3, 3, 1], "empty": [b"empty"]},
     "mend_unique_key": {"ok": [b"ok", 1], "changed": [b"changed", b"w1"]},
     "forget_failures": {"ok": [b"ok", 1]},
 }
@@ -279,6 +292,9 @@ def test_a_decoder_knows_the_reply(name: str, word: str) -> None:
             "worker_exists",
             "queue_not_found",
             "wrong_kind",
+            "stage_lost",
+            "batch_too_large",
+            "payload_too_large",
         }
     else:
         assert word != "newer"

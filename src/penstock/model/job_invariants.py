@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
+from penstock.model.batch_invariants import batch_violations
 from penstock.model.invariants import Violation, violations
 from penstock.model.job_places import (
     jobs_are_in_one_place,
@@ -373,6 +374,6 @@ def job_violations(queue: JobSnapshot) -> list[Violation]:
 
 
 def all_violations(snapshot: Snapshot) -> list[Violation]:
-    """Everything that is wrong with a namespace, plain tasks and jobs alike."""
-    found = violations(snapshot)
+    """Everything that is wrong with a namespace: plain tasks, jobs, and batches of both."""
+    found = violations(snapshot) + batch_violations(snapshot)
     return found + [v for queue in snapshot.jobs.values() for v in job_violations(queue)]

@@ -94,6 +94,24 @@ class QueueSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchesSnapshot:
+    """What was staged for one queue, and what of it was decided to be in the queue."""
+
+    moving: tuple[str, ...] = ()
+    """the decided stages, the next to be moved first"""
+    missing: tuple[str, ...] = ()
+    """of these, those that are not there"""
+    lasting: frozenset[str] = frozenset()
+    """every stage that does not expire"""
+    rows: int = 0
+    """tasks or jobs that are still to be moved, as the queue counts them"""
+    moved_at_ms: int = 0
+    """when something was last decided or moved"""
+    has_room: bool = True
+    """whether the queue takes more"""
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """Everything that is stored for one namespace."""
 
@@ -101,6 +119,8 @@ class Snapshot:
     """every queue of which anything was found, listed or not"""
     jobs: Mapping[str, JobSnapshot] = field(default_factory=dict)
     """what else there is of queues that hold jobs"""
+    batches: Mapping[str, BatchesSnapshot] = field(default_factory=dict)
+    """what is on its way into queues, of those that have anything staged"""
     unread: Mapping[str, str] = field(default_factory=dict)
     """queue of jobs that this version cannot read -> its layout"""
     registry: Mapping[str, Registration] = field(default_factory=dict)

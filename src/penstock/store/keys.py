@@ -37,6 +37,11 @@ QUEUE_KEY_TYPES = {
     "unique_tasks": "zset",
     "running": "hash",
     "memory": "string",
+    "stage": "hash",
+    "staging": "string",
+    "moving": "list",
+    "batches": "hash",
+    "batch_times": "zset",
 }
 
 JOB_KEY_TYPES = {
@@ -93,7 +98,7 @@ due (ms). history: one entry for each attempt that has ended.
 
 OWNED_KINDS = frozenset(
     {
-        *("work", "running", "memory"),
+        *("work", "running", "memory", "stage", "staging"),
         *("ring", "line", "stray", "parked", "pages", "page", "log", "attempts"),
     }
 )
@@ -185,8 +190,9 @@ class QueueKeys:
         """list: tasks that failed too often; the oldest is at the right"""
         self.meta = f"{tag}:meta"
         """hash: incarnation, settings (paused, max_length, max_failures), process (last id) and
-        counters; in a queue of jobs also how many there are of each listing, and lane and
-        number of the last request for a plain job: `reported <worker>` and `sent <end of its id>`
+        counters; of batches: staged (decided, to be moved), merged and moved_at (ms); in a queue of
+        jobs also how many there are of each listing, and lane and number of the last request for a
+        plain job: `reported <worker>` and `sent <end of its id>`
         """
         self.members = f"{tag}:members"
         """set: workers that have started work on this queue"""
@@ -200,6 +206,14 @@ class QueueKeys:
         """hash: key -> holder and task, of every unique task not yet gone"""
         self.unique_tasks = f"{tag}:unique_tasks"
         """zset: digest of the task, then key; all scores 0"""
+        self.moving = f"{tag}:moving"
+        """list: name and number of chunks of each decided stage; the next to be moved is at the
+        left
+        """
+        self.batches = f"{tag}:batches"
+        """hash: name of a decided batch -> its version"""
+        self.batch_times = f"{tag}:batch_times"
+        """zset: name of a decided batch -> when that was (ms)"""
         self.wake = f"{tag}:wake:"
         """channels: prefix + worker; says that there may be work"""
         self.hand = f"{tag}:hand:"
@@ -217,6 +231,16 @@ class QueueKeys:
     def memory(self, lane: str) -> str:
         """string with expiry: number and reply of the last operation of a lane"""
         return f"{self.tag}:memory:{lane}"
+
+    def stage(self, name: str) -> str:
+        """hash: index -> chunk, of one attempt to write a batch; with expiry until the batch is
+        decided
+        """
+        return f"{self.tag}:stage:{name}"
+
+    def staging(self, batch: str) -> str:
+        """string with expiry: bytes that were staged for one batch, by all attempts"""
+        return f"{self.tag}:staging:{batch}"
 
     def of_jobs(self, kind: str, owner: str = "") -> str:
         """what `JOB_KEY_TYPES` says; the owner is the line, page or the like, if it has one"""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from penstock.store.keys import NamespaceKeys
 
 _PAGE = 1_000
+_PASSING = ("memory", "staging")
+"""What must expire, and says nothing about a queue."""
 
 
 class Census:
@@ -28,6 +30,8 @@ class Census:
         self.mistyped: list[str] = []
         self.expiring: list[str] = []
         self.lasting: list[str] = []
+        self.lasting_stages: set[tuple[str, str]] = set()
+        """queue and name of each stage that does not expire"""
 
     def of_queue(self, queue: str) -> list[KeyName]:
         return [name for name in self.names if name.queue == queue]
@@ -73,16 +77,22 @@ async def _classify(store: AsyncStore, keys: NamespaceKeys, key: str, found: Cen
     facts = await store.run(checks.describe_key(key))
     if facts.type == "none":
         return
+    must_expire = name.kind in _PASSING
     wanted = (QUEUE_KEY_TYPES | JOB_KEY_TYPES if name.queue else KEY_TYPES)[name.kind]
     if facts.type != wanted:
         found.mistyped.append(key)
-        if name.kind != "memory":
+        if not must_expire:
             found.broken.add(name.queue)
-    elif name.kind == "memory":
+    elif name.kind == "stage":
+        if facts.ttl_ms < 0:
+            found.lasting_stages.add((name.queue, name.owner))
+        else:
+            must_expire = True  # it is not decided, so it says nothing about the queue
+    elif must_expire:
         if facts.ttl_ms < 0:
             found.lasting.append(key)
     elif facts.ttl_ms >= 0:
         found.expiring.append(key)
     # Memories are many and say nothing about a queue.
-    if name.kind != "memory":
+    if not must_expire:
         found.names.add(name)

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from penstock.client._async.batch_census import read_batches
 from penstock.client._async.census import take_census
 from penstock.client._async.job_census import read_job_queue
 from penstock.client._async.job_repair import confirm, mend_jobs
 from penstock.client._async.recovery import fail_worker, leave_queue
+from penstock.client._async.staging import move_batches
 from penstock.client._async.transport import pause
 from penstock.codec.elements import HOLDER_BYTES, open_element, open_unique
 from penstock.errors import UnknownLayout
@@ -19,6 +21,7 @@ from penstock.model.job_invariants import all_violations
 from penstock.model.jobs import LAYOUT
 from penstock.model.numbers import whole_number
 from penstock.model.snapshot import DIGEST_BYTES, Element, QueueSnapshot, Snapshot
+from penstock.model.staging import STAGE_MS
 from penstock.store.commands import checks, queues, workers
 
 if TYPE_CHECKING:
@@ -109,7 +112,7 @@ async def take_snapshot(client: AsyncPenstock, with_elements: bool = True) -> Sn
     """
     keys = client.keys
     found = await take_census(client.store, keys)
-    snapshots, jobs, unread = {}, {}, {}
+    snapshots, jobs, unread, batches = {}, {}, {}, {}
     for queue in sorted({name.queue for name in found.names if name.queue} - found.broken):
         layout = await _unknown_layout(client, keys.queue(queue))
         if layout is not None:
@@ -121,6 +124,11 @@ async def take_snapshot(client: AsyncPenstock, with_elements: bool = True) -> Sn
         snapshots[queue] = snapshot
         if snapshot.holds_jobs or queue in found.job_queues():
             jobs[queue] = await read_job_queue(client.store, keys.queue(queue), of_queue)
+        if any(name.kind in ("moving", "stage") for name in of_queue):
+            lasting = frozenset(name for at, name in found.lasting_stages if at == queue)
+            read = await read_batches(client.store, keys.queue(queue), lasting)
+            batches[queue] = read[0]
+            found.expiring += read[1]
     # What queues refer to is read after them: a worker registers before it joins one.
     lists = sorted(n.owner for n in found.names if n.kind == "work")
     passed_by = found.broken.union(unread)
@@ -129,6 +137,7 @@ async def take_snapshot(client: AsyncPenstock, with_elements: bool = True) -> Sn
     return Snapshot(
         queues=snapshots,
         jobs=jobs,
+        batches=batches,
         unread=unread,
         unknown_keys=tuple(found.unknown),
         mistyped_keys=tuple(found.mistyped),
@@ -267,8 +276,18 @@ async def _mend(client: AsyncPenstock, violation: Violation) -> None:
             await _mend_unique_key(client, violation.queue, entry[DIGEST_BYTES:], entry)
         case "live_state_expires":
             await store.call(subject, "PERSIST", subject)
+        case "stage_of_no_batch":
+            stage = keys.queue(violation.queue).stage(subject)
+            await store.call(stage, "PEXPIRE", stage, STAGE_MS)
+        case "decided_batch_is_not_moved":
+            await _move(client, keys.queue(violation.queue))
         case "memory_stays":
             await store.call(subject, "PEXPIRE", subject, _MEMORY_MS)
+
+
+async def _move(client: AsyncPenstock, keys: QueueKeys) -> None:
+    kind = await client.store.call(keys.meta, "HGET", keys.meta, "kind")
+    await move_batches(client.store, keys, "jobs" if kind == b"jobs" else "tasks")
 
 
 async def _leave(client: AsyncPenstock, queue: str, worker: str) -> None:

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from penstock.client._sync.batch_census import read_batches
 from penstock.client._sync.census import take_census
 from penstock.client._sync.job_census import read_job_queue
 from penstock.client._sync.job_repair import confirm, mend_jobs
 from penstock.client._sync.recovery import fail_worker, leave_queue
+from penstock.client._sync.staging import move_batches
 from penstock.client._sync.transport import pause
 from penstock.codec.elements import HOLDER_BYTES, open_element, open_unique
 from penstock.errors import UnknownLayout
@@ -21,6 +23,7 @@ from penstock.model.job_invariants import all_violations
 from penstock.model.jobs import LAYOUT
 from penstock.model.numbers import whole_number
 from penstock.model.snapshot import DIGEST_BYTES, Element, QueueSnapshot, Snapshot
+from penstock.model.staging import STAGE_MS
 from penstock.store.commands import checks, queues, workers
 
 if TYPE_CHECKING:
@@ -111,7 +114,7 @@ def take_snapshot(client: Penstock, with_elements: bool = True) -> Snapshot:
     """
     keys = client.keys
     found = take_census(client.store, keys)
-    snapshots, jobs, unread = {}, {}, {}
+    snapshots, jobs, unread, batches = {}, {}, {}, {}
     for queue in sorted({name.queue for name in found.names if name.queue} - found.broken):
         layout = _unknown_layout(client, keys.queue(queue))
         if layout is not None:
@@ -123,6 +126,11 @@ def take_snapshot(client: Penstock, with_elements: bool = True) -> Snapshot:
         snapshots[queue] = snapshot
         if snapshot.holds_jobs or queue in found.job_queues():
             jobs[queue] = read_job_queue(client.store, keys.queue(queue), of_queue)
+        if any(name.kind in ("moving", "stage") for name in of_queue):
+            lasting = frozenset(name for at, name in found.lasting_stages if at == queue)
+            read = read_batches(client.store, keys.queue(queue), lasting)
+            batches[queue] = read[0]
+            found.expiring += read[1]
     # What queues refer to is read after them: a worker registers before it joins one.
     lists = sorted(n.owner for n in found.names if n.kind == "work")
     passed_by = found.broken.union(unread)
@@ -131,6 +139,7 @@ def take_snapshot(client: Penstock, with_elements: bool = True) -> Snapshot:
     return Snapshot(
         queues=snapshots,
         jobs=jobs,
+        batches=batches,
         unread=unread,
         unknown_keys=tuple(found.unknown),
         mistyped_keys=tuple(found.mistyped),
@@ -267,8 +276,18 @@ def _mend(client: Penstock, violation: Violation) -> None:
             _mend_unique_key(client, violation.queue, entry[DIGEST_BYTES:], entry)
         case "live_state_expires":
             store.call(subject, "PERSIST", subject)
+        case "stage_of_no_batch":
+            stage = keys.queue(violation.queue).stage(subject)
+            store.call(stage, "PEXPIRE", stage, STAGE_MS)
+        case "decided_batch_is_not_moved":
+            _move(client, keys.queue(violation.queue))
         case "memory_stays":
             store.call(subject, "PEXPIRE", subject, _MEMORY_MS)
+
+
+def _move(client: Penstock, keys: QueueKeys) -> None:
+    kind = client.store.call(keys.meta, "HGET", keys.meta, "kind")
+    move_batches(client.store, keys, "jobs" if kind == b"jobs" else "tasks")
 
 
 def _leave(client: Penstock, queue: str, worker: str) -> None:

@@ -1,4 +1,4 @@
--- Delete a queue: its waiting and dead tasks, settings and counters.
+-- Delete a queue: its waiting and dead tasks, those that were decided to be in it, settings and counters.
 --
 -- Running tasks are not touched: they can still be finished, or stopped and then wait again; the queue itself
 -- stays, empty, until a delete finds nothing running. Large lists are freed by the server in the background (UNLINK),
@@ -11,6 +11,9 @@
 -- KEYS[5] dead          list    tasks that failed too often; the oldest is at the right
 -- KEYS[6] unique        hash    key -> holder and task, of every unique task not yet gone
 -- KEYS[7] unique_tasks  zset    digest of the task, then key; all scores 0
+-- KEYS[8] moving        list    name and number of chunks of each decided stage; the next to be moved is at the left
+-- KEYS[9] batches       hash    name of a batch -> its version
+-- KEYS[10] batch_times  zset    name of a batch -> when it was decided (ms)
 -- ARGV[1] operation     int     number of this operation in its lane
 -- ARGV[2] delete        string  channel of the `delete` event
 --
@@ -18,15 +21,15 @@
 --                                                 empty while tasks are running
 --         {'no_queue'}                            there is no such queue
 --         {'jobs'}                                the queue holds jobs; delete_jobs is for those
--- include channels memory
-local memory, ready, meta, failures, dead, unique, unique_tasks = unpack(KEYS)
+-- include clock channels memory stages
+local memory, ready, meta, failures, dead, unique, unique_tasks, moving, batches, batch_times = unpack(KEYS)
 local operation, delete = unpack(ARGV)
 
 local done = recall(memory, operation)
 if done then return done end
 
-local incarnation, last_process, kind, started, finished, stopped, failed, lost = unpack(redis.call('HMGET', meta,
-  'incarnation', 'process', 'kind', 'started', 'finished', 'stopped', 'failed', 'lost'))
+local incarnation, last_process, kind, started, finished, stopped, failed, lost, staged = unpack(redis.call('HMGET', meta,
+  'incarnation', 'process', 'kind', 'started', 'finished', 'stopped', 'failed', 'lost', 'staged'))
 if not incarnation then
   -- Remembered, or a copy of the request that arrives late would delete a queue created since.
   allow_when_full(memory)
@@ -42,16 +45,21 @@ local waiting, buried = redis.call('LLEN', ready), redis.call('LLEN', dead)
 redis.call('HLEN', failures) -- a key of the wrong type must be found before the first write
 redis.call('HLEN', unique)
 redis.call('ZCARD', unique_tasks)
+redis.call('HLEN', batches)
+redis.call('ZCARD', batch_times)
+local stages = redis.call('LLEN', moving)
 
 allow_when_full(memory)
-redis.call('UNLINK', ready, failures, dead, unique, unique_tasks)
+drop_stages(moving, string.sub(meta, 1, -5), stages)
+redis.call('UNLINK', ready, failures, dead, unique, unique_tasks, batches, batch_times)
 if running > 0 then
   -- Recounting must still come out right: what went is written down where the counters are.
   redis.call('HINCRBY', meta, 'deleted', waiting + buried)
+  redis.call('HDEL', meta, 'staged', 'moved_at')
   incarnation = ''
 else
   redis.call('UNLINK', meta)
 end
 -- Tasks that are started after this are not meant, however late the event arrives.
 publish(delete, (waiting + buried) .. ' ' .. last_process)
-return remember(memory, operation, {'ok', waiting + buried, running, incarnation})
+return remember(memory, operation, {'ok', waiting + buried + count(staged), running, incarnation})

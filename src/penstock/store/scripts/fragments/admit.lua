@@ -67,17 +67,17 @@ function jobs.sort_out(keys, sending, group, records, position, now)
   end
 end
 
--- What is asked for, and which of it is there already.
-function jobs.read_groups(keys, index, now)
+-- What is asked for, from this index of the arguments on, and which of it is there already.
+function jobs.read_groups(keys, arguments, index, now)
   local sending = {groups = {}, existing = {}, claimed = {}, added = 0, bytes = 0, taken = false, conflict = false,
     turn = 0, newest = keys.settings.newest, are_given = false}
-  local position, last = 0, #ARGV
+  local position, last = 0, #arguments
   while index <= last do
-    local size, ids, data = tonumber(ARGV[index + 4]), {}, {}
+    local size, ids, data = tonumber(arguments[index + 4]), {}, {}
     local at, newest = index + 3, sending.newest
-    for job = 1, size do ids[job], data[job] = ARGV[at + 2 * job], ARGV[at + 1 + 2 * job] end
-    local group = {head = jobs.open_head(ARGV[index]), delay_ms = tonumber(ARGV[index + 1]), run_at = tonumber(ARGV[index + 2]),
-      window_ms = tonumber(ARGV[index + 3]), ids = ids, data = data}
+    for job = 1, size do ids[job], data[job] = arguments[at + 2 * job], arguments[at + 1 + 2 * job] end
+    local group = {head = jobs.open_head(arguments[index]), delay_ms = tonumber(arguments[index + 1]), run_at = tonumber(arguments[index + 2]),
+      window_ms = tonumber(arguments[index + 3]), ids = ids, data = data}
     local is_new, records = newest and jobs.are_newer(ids, newest), {}
     if is_new then
       sending.newest = ids[size]
@@ -106,15 +106,21 @@ function jobs.waiting_jobs(keys)
   return waiting
 end
 
+-- Every job gets a turn, which is counted; nil if that can go on.
+function jobs.refuse_turn(keys, sending)
+  sending.turn = tonumber(keys.settings.turn or '0')
+  return not sending.turn and {'no_number', 'turn'} or nil
+end
+
 -- Why these jobs cannot come in, or nil.
 function jobs.refuse_jobs(keys, sending, origin)
   if sending.taken and origin == 'made' then return {'taken', sending.taken} end
   if sending.conflict then return {'conflict', sending.conflict} end
+  local refusal = jobs.refuse_turn(keys, sending)
+  if refusal then return refusal end
   local settings = keys.settings
   -- A limit that is no number is none.
   local max_length, max_bytes = tonumber(settings.max_length), tonumber(settings.max_bytes)
-  sending.turn = tonumber(settings.turn or '0')
-  if not sending.turn then return {'no_number', 'turn'} end
   if sending.added == 0 or not (max_length or max_bytes) then return nil end
   local waiting, bytes = jobs.waiting_jobs(keys), tonumber(settings.waiting_bytes) or 0
   if (max_length and waiting + sending.added > max_length) or (max_bytes and bytes + sending.bytes > max_bytes) then

@@ -3,7 +3,7 @@
 local SETTINGS = {'incarnation', 'kind', 'layout', 'process', 'turn', 'newest', 'paused', 'max_length', 'max_bytes', 'max_failures',
   'ageing_ms', 'keep_ms', 'keep_dead_ms', 'keep_count', 'keep_bytes', 'history_length', 'waiting_bytes', 'kept_bytes', 'enqueued',
   'sent', 'started', 'finished', 'stopped', 'failed', 'crashed', 'lost', 'interrupted', 'refused', 'done', 'dead', 'cancelled',
-  'deleted', 'removed', 'retried', 'discarded'}
+  'deleted', 'removed', 'retried', 'discarded', 'staged', 'merged', 'moved_at'}
 
 local function settings_of(meta)
   local found = {}

@@ -1,4 +1,5 @@
--- Delete jobs of a queue, some at a time: first what waits, then what is finished. What runs is left alone.
+-- Delete jobs of a queue, some at a time: first what was decided to be in it, then what waits, then what is finished. What
+-- runs is left alone.
 --
 -- Called again until nothing is left, and then once more with `last`, which takes the queue itself away unless
 -- something has come in or still runs.
@@ -12,7 +13,7 @@
 -- Returns {'ok', removed, left, running, incarnation}   the incarnation to take off the list of queues, or empty
 --         {'no_queue'}                                  there is no such queue
 --         {'newer', layout}                             the queue was written by a newer version
--- include clock channels memory chunks job_keys records changes endings job_queue plain
+-- include clock channels memory chunks job_keys records changes endings job_queue plain stages
 local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation, limit, last = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 
@@ -20,8 +21,9 @@ local done = recall(memory, operation)
 if done then return done end
 
 jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs', 'progress'},
-  zset = {'due', 'finished', 'buried', 'windows', 'levels', 'unparks'}, set = {'strays'}})
-local incarnation = redis.call('HGET', keys.meta, 'incarnation')
+  zset = {'due', 'finished', 'buried', 'windows', 'levels', 'unparks', 'batch_times'}, set = {'strays'}, list = {'moving'}})
+redis.call('HLEN', keys.batches)
+local incarnation, staged = unpack(redis.call('HMGET', keys.meta, 'incarnation', 'staged'))
 if not incarnation then
   allow_when_full(memory)
   return remember(memory, operation, {'no_queue'})
@@ -53,6 +55,12 @@ for _, priority in ipairs(levels) do redis.call('ZCARD', keys['ring:'] .. priori
 
 local now, changes = now_ms(), jobs.new_changes()
 allow_when_full(memory)
+drop_stages(keys.moving, keys.base, limit)
+local undone, dropped_rows = redis.call('LLEN', keys.moving), 0
+if undone == 0 and staged then
+  dropped_rows = tonumber(staged) or 0
+  redis.call('HDEL', keys.meta, 'staged', 'moved_at')
+end
 for index, facts in ipairs(all) do
   local id = ids[index]
   redis.call('ZREM', keys.due, id)
@@ -74,7 +82,7 @@ for index, facts in ipairs(all) do
 end
 jobs.write_changes(keys, changes, now)
 
-local left = 0
+local left = undone
 for _, state in ipairs(STATES) do
   left = left + tonumber(redis.call('HGET', keys.meta, state .. 'A:') or '0')
 end
@@ -104,10 +112,10 @@ if last == '1' and left == 0 and running == 0 then
   if left == 0 then
     keep_all_notes(keys.meta, keys.base)
     for _, kind in ipairs({'meta', 'unique_jobs', 'windows', 'limits', 'buckets', 'busy', 'shares', 'paused_types',
-        'suspects', 'progress', 'alarms', 'schedules', 'slots', 'history'}) do
+        'suspects', 'progress', 'alarms', 'batches', 'batch_times', 'schedules', 'slots', 'history'}) do
       redis.call('UNLINK', keys[kind])
     end
     gone = incarnation
   end
 end
-return remember(memory, operation, {'ok', #all, left, running, gone})
+return remember(memory, operation, {'ok', #all + dropped_rows, left, running, gone})

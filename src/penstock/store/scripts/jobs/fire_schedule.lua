@@ -36,7 +36,7 @@ if not stored or tonumber(stored) ~= tonumber(slot) or redis.call('HGET', keys.s
   return remember(memory, operation, {'late'})
 end
 local now = now_ms()
-local sending = jobs.read_groups(keys, FIRST_GROUP, now)
+local sending = jobs.read_groups(keys, ARGV, FIRST_GROUP, now)
 refusal = jobs.refuse_jobs(keys, sending, 'made')
 if refusal then
   allow_when_full(memory)

@@ -38,7 +38,7 @@ local now = now_ms()
 local sending
 refusal = jobs.refuse_kind(keys)
 if not refusal then
-  sending = jobs.read_groups(keys, FIRST_GROUP, now)
+  sending = jobs.read_groups(keys, ARGV, FIRST_GROUP, now)
   sending.are_given = origin == 'given'
   refusal = jobs.refuse_jobs(keys, sending, origin)
 end

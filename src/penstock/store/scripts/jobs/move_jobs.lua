@@ -1,0 +1,93 @@
+-- Move one chunk of jobs, of those that were decided to be in the queue, into it; part of it if there is no room for all.
+--
+-- One step, so that a job is either in its stage or in the queue. The next chunk is whatever is next in the store, so a request
+-- that is sent again moves another one and does no harm; it needs no number. Jobs without an id get one of those that
+-- were sent along. What cannot be added any more (its id or its unique key is taken) is counted, as the batch is decided.
+-- On a full store nothing is moved while jobs wait; when none does, a chunk is moved all the same, as only work that is
+-- done makes room.
+--
+-- KEYS[1] meta    hash    settings and counters; its tag names all other keys of the queue
+-- ARGV[1] ids...  int     new ids, at least as many as a chunk has jobs
+--
+-- Returns {'ok', moved, merged, left}  so many were moved, of which so many were not added; so many are left to be moved
+--         {'taken'}                    a job with one of these ids is there already; make others, then send again
+--         {'no_room', left}            the queue is full
+--         {'empty'}                    there is nothing to move
+--         {'no_number', name}          what new jobs need is stored but is no number
+--         {'tasks'}                    the queue holds plain tasks
+--         {'newer', layout}            the queue was written by a newer version
+-- include clock channels memory queue chunks job_keys types records changes lines endings wake job_queue choose admit plain stages
+local keys = jobs.keys_beside(KEYS[1])
+
+-- Gives every job without an id the next of those that were sent along. Returns whether there was one.
+local function give_ids(groups, ids)
+  local at, used = 1, 0
+  while at <= #groups do
+    local count = tonumber(groups[at + 4])
+    for place = at + 5, at + 3 + 2 * count, 2 do
+      if groups[place] == '' then
+        used = used + 1
+        groups[place] = ids[used]
+      end
+    end
+    at = at + 5 + 2 * count
+  end
+  return used > 0
+end
+
+-- The first jobs, as many as there is room for (nil: any number), and the rest, both in groups.
+local function split_groups(groups, room, room_bytes)
+  local parts, part, at = {{}, {}}, 1, 1
+  while at <= #groups do
+    local count, group = tonumber(groups[at + 4]), false
+    for job = 1, count do
+      local id, data = groups[at + 3 + 2 * job], groups[at + 4 + 2 * job]
+      room, room_bytes = room and room - 1, room_bytes and room_bytes - #data
+      local is_over = (room and room < 0) or (room_bytes and room_bytes < 0)
+      if is_over and part == 1 then part, group = 2, false end
+      local found = parts[part]
+      if not group then
+        for head = at, at + 3 do found[#found + 1] = groups[head] end
+        found[#found + 1] = '0'
+        group = #found
+      end
+      found[group] = whole(tonumber(found[group]) + 1)
+      found[#found + 1], found[#found + 2] = id, data
+    end
+    at = at + 5 + 2 * count
+  end
+  return parts[1], parts[2]
+end
+
+jobs.guard_admission(keys)
+local refusal = jobs.refuse_kind(keys)
+if refusal then return refusal end
+local stage, index, groups = next_chunk(keys.moving, keys.base)
+local staged = tonumber(redis.call('HGET', keys.meta, 'staged') or '0')
+if not stage then return {'empty'} end
+local waiting, bytes = jobs.waiting_jobs(keys), tonumber(keys.settings.waiting_bytes) or 0
+local max_length, max_bytes = tonumber(keys.settings.max_length), tonumber(keys.settings.max_bytes)
+local fitting, rest = groups, {}
+if max_length or max_bytes then
+  fitting, rest = split_groups(groups, max_length and max_length - waiting, max_bytes and max_bytes - bytes)
+  -- When nothing waits, one job goes in whatever its size: the limit may have been lowered since the batch was decided.
+  if #fitting == 0 and waiting == 0 then fitting, rest = split_groups(groups, 1) end
+  if #fitting == 0 then return {'no_room', staged} end
+end
+local are_made = give_ids(fitting, ARGV)
+local now = now_ms()
+local sending = jobs.read_groups(keys, fitting, 1, now)
+sending.are_given = not are_made
+if sending.taken and are_made then return {'taken'} end
+refusal = jobs.refuse_turn(keys, sending)
+if refusal then return refusal end
+jobs.check_admission(keys, sending, now)
+
+if waiting == 0 then allow_move_when_full(stage) end
+jobs.admit_jobs(keys, sending, now)
+remove_chunk(keys.moving, stage, index, rest)
+local merged = #sending.existing
+local moved = sending.added + merged
+redis.call('HINCRBY', keys.meta, 'merged', merged)
+redis.call('HSET', keys.meta, 'staged', whole(staged - moved), 'moved_at', whole(now))
+return {'ok', moved, merged, staged - moved}
