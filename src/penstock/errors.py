@@ -225,6 +225,18 @@ class NoJob(PenstockError):
     code = "no_job"
 
 
+class SparkNotFound(PenstockError):
+    """PySpark is missing, or is of a version that penstock does not work with."""
+
+    code = "spark_not_found"
+
+
+class JavaNotFound(PenstockError):
+    """No Java that Spark can run on was found."""
+
+    code = "java_not_found"
+
+
 # What became of a job.
 
 

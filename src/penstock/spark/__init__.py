@@ -1,0 +1,14 @@
+"""Spark reads and writes queues: `format("penstock")`, and a session that knows it.
+
+Importing it without PySpark, or with a version that it does not work with, raises SparkNotFound.
+"""
+
+from penstock.spark.requirements import check_requirements
+
+check_requirements()
+
+# Behind the check, so that its message comes before any failed import.
+from penstock.spark.session import register, session  # noqa: E402
+from penstock.spark.source import PenstockSource  # noqa: E402
+
+__all__ = ["PenstockSource", "register", "session"]

@@ -1,0 +1,59 @@
+"""A Spark session that knows `format("penstock")`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+from penstock.spark.java import find_java
+from penstock.spark.source import PenstockSource
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_QUIET = {"spark.log.level": "ERROR", "spark.ui.showConsoleProgress": "false"}
+
+
+def session(
+    master: str | None = None,
+    app_name: str = "penstock",
+    config: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """A Spark session in which `format("penstock")` works; the one that runs already, if any.
+
+    Spark runs its Python processes with this interpreter unless PYSPARK_PYTHON is set, on a Java
+    that `find_java` finds, and logs errors only unless `config` sets `spark.log.level`. `master` is
+    what Spark takes, by default `local[*]`; "sc://host" is a Spark Connect server. The time zone of
+    the session is left as it is.
+
+    Raises JavaNotFound.
+    """
+    is_remote = (master or os.environ.get("SPARK_REMOTE", "")).startswith("sc://")
+    if not is_remote and SparkSession.getActiveSession() is None:
+        _prepare_environment()
+    builder = SparkSession.builder.appName(app_name)
+    if master is not None:
+        builder = builder.remote(master) if is_remote else builder.master(master)
+    quiet = {} if is_remote else _QUIET
+    for name, value in {**quiet, **(config or {})}.items():
+        builder = builder.config(name, value)
+    return register(builder.getOrCreate())
+
+
+def register(spark: SparkSession) -> SparkSession:
+    """Make `format("penstock")` known to a session, classic or Spark Connect, and return it.
+
+    Executors, and the driver's machine, need penstock installed for their Python.
+    """
+    spark.dataSource.register(PenstockSource)
+    return spark
+
+
+def _prepare_environment() -> None:
+    """Spark hands down to its processes what is set when its JVM starts."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ["JAVA_HOME"] = str(find_java())

@@ -1,0 +1,61 @@
+"""One Spark session for all tests that need one; they run in one process after each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import penstock.spark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import DataFrameReader, SparkSession
+
+    from tests.servers import RedisServer
+
+TIMEOUT_S = 240
+"""Of a test with Spark, as the first use of a data source takes long on a busy machine."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(TIMEOUT_S))
+
+
+@pytest.fixture(scope="session")
+def event_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which the session says all that it does."""
+    return tmp_path_factory.mktemp("events")
+
+
+@pytest.fixture(scope="session")
+def spark(event_log: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A `local[2]` session, shared by all tests."""
+    folder = tmp_path_factory.mktemp("spark")
+    session = penstock.spark.session(
+        "local[2]",
+        "penstock-tests",
+        {
+            "spark.sql.shuffle.partitions": "2",
+            "spark.ui.enabled": "false",
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+            "spark.local.dir": str(folder / "local"),
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.compress": "false",
+            "spark.eventLog.dir": event_log.as_uri(),
+        },
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def read(spark: SparkSession, server: RedisServer, namespace: str) -> DataFrameReader:
+    """A reader of penstock on the shared server; the test says what is read."""
+    return spark.read.format("penstock").option("url", server.url).option("namespace", namespace)

@@ -1,0 +1,52 @@
+"""The password of a store stands in no plan, no error and no event log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import penstock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.servers import RedisServer
+
+PASSWORD = "open-sesame-7351"
+
+
+@pytest.fixture
+def secret_url(own_server: RedisServer) -> str:
+    """A store that asks for a password."""
+    own_server.command("ACL", "SETUSER", "canary", "on", f">{PASSWORD}", "~*", "&*", "+@all")
+    return f"unix://canary:{PASSWORD}@{own_server.socket}"
+
+
+def test_a_password_given_as_an_option_is_shown_nowhere(
+    spark: SparkSession, secret_url: str, event_log: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with penstock.connect(secret_url, namespace="canary") as ps:
+        ps.queue("mail").enqueue(b"a")
+    frame = (
+        spark.read.format("penstock")
+        .options(url=secret_url, namespace="canary", queue="mail")
+        .load()
+        .selectExpr("payload AS seen_by_the_canary")
+    )
+
+    assert frame.count() == 1
+    frame.collect()
+    frame.explain(True)
+    frame.explain("formatted")
+    frame.createOrReplaceTempView("canaries")
+    spark.sql("DESCRIBE EXTENDED canaries").show(100, truncate=False)
+
+    printed = "".join(capfd.readouterr())
+    assert "seen_by_the_canary" in printed
+    assert PASSWORD not in printed
+    logged = [path.read_text() for path in event_log.rglob("*") if path.is_file()]
+    assert any("seen_by_the_canary" in text for text in logged)
+    assert not any(PASSWORD in text for text in logged)
