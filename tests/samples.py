@@ -97,6 +97,7 @@ def sample_commands(
         staging.stage_chunk(queue, "b", "s4", 0, pack_chunk([b"x"]), 1000),
         staging.decide_batch(queue, operation, "b2", 0, "tasks", STAGES[1:]),
         staging.move_tasks(queue),
+        staging.drop_stages(queue, ["s1", "s2"]),
         checks.describe_key(queue.ready),
         checks.read_queue(queue, ["w1", "w2"], 1000),
         checks.mend_unique_key(queue, ["w1", "w2"], b"=key", b""),

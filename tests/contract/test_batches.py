@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.client._sync.fsck import check, repair
-from penstock.client._sync.staging import decide_batch, move_batches, stage_chunk
+from penstock.client._sync.staging import (
+    decide_batch,
+    drop_stages,
+    move_batches,
+    stage_chunk,
+)
 from penstock.codec.chunks import pack_chunk
 from penstock.codec.ids import id_text
 from penstock.codec.records import pack_head
@@ -177,6 +182,19 @@ def test_a_copy_of_a_chunk_that_arrives_after_the_decision_is_never_moved(
     assert batches.move().moved == 0
     assert ps.queue("mail").page().tasks == [b"a", b"b"]
     assert ps.store.call(keys.stage("s1"), "PTTL", keys.stage("s1")) > 0
+
+
+def test_stages_that_are_dropped_are_only_those_that_were_not_decided(
+    ps: penstock.Penstock, batches: Batches, stored: Stored, keys: QueueKeys
+) -> None:
+    batches.decide(batches.stage("s1", [b"a"]))
+    batches.stage("s2", [b"b"])
+
+    dropped = drop_stages(batches.store, batches.keys, ["s1", "s2", "s3"])
+
+    assert dropped == 1
+    assert keys.stage("s2") not in stored
+    assert batches.move().moved == 1
 
 
 def test_more_than_may_be_staged_refuses_the_batch(batches: Batches) -> None:

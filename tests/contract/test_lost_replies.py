@@ -19,6 +19,7 @@ import redis
 
 import penstock
 from penstock.client._sync.staging import decide_batch as decide
+from penstock.client._sync.staging import drop_stages as drop
 from penstock.client._sync.staging import move_batches
 from penstock.client._sync.staging import stage_chunk as stage
 from penstock.codec.chunks import pack_chunk
@@ -128,6 +129,15 @@ def decide_batch(world: World) -> object:
         second,
         world.ps.store.call(world.keys.tag, "TTL", world.keys.queue("mail").moving),
     )
+
+
+def drop_stages(world: World) -> object:
+    _stage(world, "s1", [[b"a"]])
+    _stage(world, "s2", [[b"b"]])
+    _decide(world, Stage("s1", 1, 1, 1))
+    world.strike()
+    drop(world.ps.store, world.keys.queue("mail"), ["s1", "s2"])
+    return move_batches(world.ps.store, world.keys.queue("mail"), "tasks")
 
 
 def move_tasks(world: World) -> object:

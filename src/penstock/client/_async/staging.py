@@ -68,6 +68,11 @@ async def decide_batch(
     )
 
 
+async def drop_stages(store: AsyncStore, keys: QueueKeys, names: Sequence[str]) -> int:
+    """Drop stages that were not decided, and say how many. What is not dropped expires."""
+    return await store.run(staging.drop_stages(keys, names)) if names else 0
+
+
 async def move_batches(
     store: AsyncStore,
     keys: QueueKeys,

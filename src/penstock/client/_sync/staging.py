@@ -70,6 +70,11 @@ def decide_batch(
     )
 
 
+def drop_stages(store: Store, keys: QueueKeys, names: Sequence[str]) -> int:
+    """Drop stages that were not decided, and say how many. What is not dropped expires."""
+    return store.run(staging.drop_stages(keys, names)) if names else 0
+
+
 def move_batches(
     store: Store,
     keys: QueueKeys,

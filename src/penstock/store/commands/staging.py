@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 STAGE_CHUNK = load("stage_chunk")
 DECIDE_BATCH = load("decide_batch")
 MOVE_TASKS = load("move_tasks")
+DROP_STAGES = load("drop_stages")
 
 
 def stage_chunk(
@@ -120,6 +121,17 @@ def decide_batch(
         ),
         decode,
     )
+
+
+def drop_stages(keys: QueueKeys, names: Sequence[str]) -> Command[int]:
+    """Drop stages that were not decided; the answer is how many."""
+
+    def decode(reply: list[Any]) -> int:
+        if reply[0] == b"ok":
+            return int(reply[1])
+        raise unexpected(DROP_STAGES, reply)
+
+    return Command(DROP_STAGES, tuple(keys.stage(name) for name in names), (), decode)
 
 
 def move_tasks(keys: QueueKeys) -> Command[Moved]:
