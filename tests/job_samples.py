@@ -143,6 +143,7 @@ def more_job_commands(
             queue, operation, JOB_IDS["once"], "priority", -100
         ),
         "put off": job_records.change_job(queue, operation, JOB_IDS["once"], "delay", HOUR_MS),
+        "read stored jobs": job_records.read_stored_jobs(queue, [JOB_IDS["dead"]]),
         "read attempts": job_records.read_attempts(queue, JOB_IDS["dead"]),
         "page words": job_records.page_jobs(queue, "*W:hello", None, 10, newest_first=True),
         "purge what is old": job_records.purge_jobs(queue, operation, 10),

@@ -28,7 +28,11 @@ COMMANDS = sample_job_commands(NamespaceKeys("ns"), dict.fromkeys(HELD, 7))
 FRAGMENTS = {
     path.stem for path in Path(penstock.__file__).parent.glob("store/scripts/fragments/*.lua")
 }
-OF_ONE_SCRIPT = {"read_log": "read_job_lists", "read_attempts": "read_job_lists"}
+OF_ONE_SCRIPT = {
+    "read_log": "read_job_lists",
+    "read_attempts": "read_job_lists",
+    "read_stored_jobs": "read_jobs",
+}
 FUNCTIONS = {
     f"jobs/{OF_ONE_SCRIPT.get(name, name)}"
     for module in (jobs, job_records, job_rules, job_staging, job_checks)

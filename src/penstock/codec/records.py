@@ -224,7 +224,29 @@ def open_handed_out(process: int, number: int, record: bytes, tries: bytes) -> H
 _FACTS = (1, 1, 1, 6, 6, 6, 2, 1, 6, 6, 6, 6, 7, 4)
 
 
-def open_job(queue: str, number: int, record: bytes, facts: bytes, progress: bytes) -> JobInfo:
+class StoredJob(NamedTuple):
+    """A job as it is stored, for programs that read very many. Times are ms; 0: not yet."""
+
+    head: Head
+    state: str
+    """its code"""
+    data: bytes
+    created_ms: int
+    since_ms: int
+    """when it became ready, or will"""
+    updated_ms: int = 0
+    started_ms: int = 0
+    finished_ms: int = 0
+    failures: int = 0
+    crashes: int = 0
+    worker: str = ""
+    reason: str = ""
+    outcome: bytes = b""
+    is_cancel_asked: bool = False
+    process: int = 0
+
+
+def open_stored_job(record: bytes, facts: bytes) -> StoredJob:
     """A job from what is stored about it; `record` may be without its data, or empty if there are
     facts.
     """
@@ -235,9 +257,8 @@ def open_job(queue: str, number: int, record: bytes, facts: bytes, progress: byt
         data_at = _RECORD_SIZE + int.from_bytes(record[13:15])
         head_bytes, data = record[_RECORD_SIZE:data_at], record[data_at:]
     if not facts:
-        created = int.from_bytes(record[1:7]) / 1000
-        head = open_head(head_bytes)
-        return _info(queue, number, head, "r", data, created_at=created, since=created)
+        created_ms = int.from_bytes(record[1:7])
+        return StoredJob(open_head(head_bytes), "r", data, created_ms, created_ms)
     values, at = [], 0
     for size in _FACTS:
         values.append(int.from_bytes(facts[at : at + size]))
@@ -250,56 +271,37 @@ def open_job(queue: str, number: int, record: bytes, facts: bytes, progress: byt
         length = int.from_bytes(facts[at : at + size])
         texts.append(facts[at + size : at + size + length])
         at += size + length
-    return _info(
-        queue,
-        number,
+    return StoredJob(
         open_head(texts[2]),
         chr(state),
         data,
-        created_at=created_ms / 1000,
-        since=since / 1000,
-        updated_at=updated / 1000,
-        started_at=started / 1000,
-        finished_at=finished / 1000,
-        failures=failures,
-        crashes=crashes,
-        worker=texts[0].decode(),
-        reason=texts[1].decode(),
-        outcome=facts[at:],
-        progress=open_progress(progress) if progress else None,
+        created_ms,
+        since,
+        updated,
+        started,
+        finished,
+        failures,
+        crashes,
+        texts[0].decode(),
+        texts[1].decode(),
+        facts[at:],
         is_cancel_asked=bool(marks & _CANCEL_ASKED),
         process=values[12],
     )
 
 
-def _info(
-    queue: str,
-    number: int,
-    head: Head,
-    code: str,
-    data: bytes,
-    *,
-    created_at: float,
-    since: float,
-    updated_at: float = 0.0,
-    started_at: float = 0.0,
-    finished_at: float = 0.0,
-    failures: int = 0,
-    crashes: int = 0,
-    worker: str = "",
-    reason: str = "",
-    outcome: bytes = b"",
-    progress: Progress | None = None,
-    is_cancel_asked: bool = False,
-    process: int = 0,
-) -> JobInfo:
-    state = STATES_BY_CODE[code]
+def open_job(queue: str, number: int, record: bytes, facts: bytes, progress: bytes) -> JobInfo:
+    """The same as whoever asks for a job sees it."""
+    stored = open_stored_job(record, facts)
+    head = stored.head
+    state = STATES_BY_CODE[stored.state]
+    outcome = stored.outcome
     return JobInfo(
         id=id_text(number),
         queue=queue,
         type=head.type,
         state=state,
-        data=data,
+        data=stored.data,
         priority=head.priority,
         tenant=head.tenant,
         tags=head.tags,
@@ -307,21 +309,21 @@ def _info(
         key=head.key,
         unique=head.unique[1:],
         attempts=head.attempts,
-        failures=failures,
-        crashes=crashes,
+        failures=stored.failures,
+        crashes=stored.crashes,
         timeout_s=head.timeout_ms / 1000,
-        created_at=created_at,
-        due_at=since,
-        updated_at=updated_at or created_at,
-        started_at=started_at,
-        finished_at=finished_at,
-        worker=worker,
-        reason=reason,
+        created_at=stored.created_ms / 1000,
+        due_at=stored.since_ms / 1000,
+        updated_at=(stored.updated_ms or stored.created_ms) / 1000,
+        started_at=stored.started_ms / 1000,
+        finished_at=stored.finished_ms / 1000,
+        worker=stored.worker,
+        reason=stored.reason,
         outcome=outcome,
-        progress=progress,
+        progress=open_progress(progress) if progress else None,
         error=open_error(outcome) if state in ("dead", "cancelled") and outcome else None,
-        is_cancel_asked=is_cancel_asked,
-        process=process,
+        is_cancel_asked=stored.is_cancel_asked,
+        process=stored.process,
     )
 
 

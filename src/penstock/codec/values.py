@@ -121,7 +121,12 @@ def pack_result(value: object) -> bytes:
 def open_result(outcome: bytes) -> Any:
     if not outcome:
         return None
-    return outcome[1:] if outcome[:1] == _RAW else _decode(outcome[1:].decode())
+    return outcome[1:] if is_raw_result(outcome) else _decode(outcome[1:].decode())
+
+
+def is_raw_result(outcome: bytes) -> bool:
+    """Whether bytes were returned, and not a value that is written as JSON."""
+    return outcome[:1] == _RAW
 
 
 def words_of(data: object, search: tuple[str, ...] | bool, limit: int) -> tuple[str, ...]:

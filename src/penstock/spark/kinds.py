@@ -2,22 +2,78 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from penstock.model.jobs import JOB_STATES, JobState
 from penstock.spark.options import Kind, Option, text
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _QUEUE = "the name of a queue"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _one_of(*words: str) -> Option:
-    def parse(value: str) -> str:
-        if value not in words:
+def whole_number(least: int, most: int) -> Callable[[str], int]:
+    """Takes a number from `least` to `most`."""
+
+    def parse(value: str) -> int:
+        if not least <= int(value) <= most:
             raise ValueError
-        return value
+        return int(value)
 
-    return Option("state", parse, " or ".join(words), default=words[0])
+    return parse
 
+
+def instant_ms(value: str) -> int:
+    """An instant in ISO 8601 as milliseconds since 1970; a part of one counts as a whole."""
+    instant = datetime.fromisoformat(value)
+    if instant.tzinfo is None:
+        raise ValueError
+    return -((_EPOCH - instant) // timedelta(milliseconds=1))
+
+
+def _job_states(value: str) -> tuple[JobState, ...]:
+    states = dict.fromkeys(word.strip() for word in value.split(","))
+    if not states.keys() <= set(JOB_STATES):
+        raise ValueError
+    return tuple(state for state in JOB_STATES if state in states)
+
+
+def _task_state(value: str) -> str:
+    if value not in ("waiting", "dead"):
+        raise ValueError
+    return value
+
+
+_INSTANT = "an instant in ISO 8601 with its offset, such as 2026-11-15T09:30:00+01:00"
 
 READ_QUEUE = Kind(
     "to read tasks of a queue",
     Option("queue", text, _QUEUE),
-    (_one_of("waiting", "dead"),),
+    (Option("state", _task_state, "waiting or dead", default="waiting"),),
+)
+
+READ_JOBS = Kind(
+    "to read jobs",
+    Option("jobs", text, _QUEUE),
+    (
+        Option(
+            "state",
+            _job_states,
+            f"one or several of {', '.join(JOB_STATES)}, with commas between them",
+            is_required=True,
+        ),
+        Option("type", text, "a type of jobs"),
+        Option("tenant", text, "a tenant"),
+        Option("since", instant_ms, _INSTANT),
+        Option("until", instant_ms, _INSTANT),
+        Option(
+            "pages_per_partition",
+            whole_number(1, 100_000),
+            "a whole number from 1 to 100000",
+            default=64,
+        ),
+    ),
 )

@@ -8,7 +8,8 @@ from pyspark.sql.datasource import DataSource
 
 from penstock.errors import InvalidArgument
 from penstock.spark import schemas
-from penstock.spark.kinds import READ_QUEUE
+from penstock.spark.job_reader import JobReader
+from penstock.spark.kinds import READ_JOBS, READ_QUEUE
 from penstock.spark.options import parse_request
 from penstock.spark.store import find_connection
 from penstock.spark.task_reader import TaskReader
@@ -31,6 +32,7 @@ class Readable(NamedTuple):
 
 
 READERS: dict[Kind, Readable] = {
+    READ_JOBS: Readable(schemas.JOBS, JobReader),
     READ_QUEUE: Readable(schemas.TASKS, TaskReader),
 }
 

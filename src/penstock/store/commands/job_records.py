@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from penstock.codec.records import open_attempt, open_ended_attempt, open_job
+from penstock.codec.records import (
+    StoredJob,
+    open_attempt,
+    open_ended_attempt,
+    open_job,
+    open_stored_job,
+)
 from penstock.model.jobs import STATES_BY_CODE, Attempt, EndedAttempt, JobInfo, JobState
 from penstock.model.queues import Deleted
 from penstock.store.command import Command, Operation, unexpected
@@ -106,6 +112,21 @@ def read_jobs(
         return found
 
     return Command(READ_JOBS, (keys.meta,), (int(with_data), *ids), decode)
+
+
+def read_stored_jobs(keys: QueueKeys, ids: Sequence[int]) -> Command[list[StoredJob | None]]:
+    """The same as they are stored, which takes less time for each."""
+
+    def decode(reply: list[Any]) -> list[StoredJob | None]:
+        if reply[0] != b"ok":
+            check_jobs(keys, READ_JOBS, reply)
+            raise unexpected(READ_JOBS, reply)
+        return [
+            open_stored_job(record, facts) if record or facts else None
+            for record, facts in zip(reply[1::3], reply[2::3], strict=True)
+        ]
+
+    return Command(READ_JOBS, (keys.meta,), (1, *ids), decode)
 
 
 def read_log(
