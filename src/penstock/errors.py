@@ -40,6 +40,12 @@ class PayloadTooLarge(PenstockError):
     code = "payload_too_large"
 
 
+class RowRefused(PenstockError):
+    """A row of a DataFrame that cannot be sent; nothing of its batch is in the queue."""
+
+    code = "row_refused"
+
+
 class BatchTooLarge(PenstockError):
     """More was staged for one batch than may be; nothing of it is in the queue."""
 

@@ -1,4 +1,4 @@
-"""Every kind of read and write that `format("penstock")` knows, with its options."""
+"""Every kind of read that `format("penstock")` knows, with its options."""
 
 from __future__ import annotations
 

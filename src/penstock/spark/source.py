@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pyspark.sql.datasource import DataSource
 
 from penstock.errors import InvalidArgument
 from penstock.spark import schemas
+from penstock.spark.job_packing import job_packer
 from penstock.spark.job_reader import JobReader
 from penstock.spark.kinds import READ_JOBS, READ_QUEUE
 from penstock.spark.options import parse_request
+from penstock.spark.packing import task_packer
+from penstock.spark.sink import BatchSink, StreamSink, Target
 from penstock.spark.store import find_connection
 from penstock.spark.task_reader import TaskReader
+from penstock.spark.write_kinds import WRITE_JOBS, WRITE_QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from penstock.spark.options import Kind, Request
+    from penstock.spark.packing import Packer
     from penstock.spark.store import Connection
 
 
@@ -30,6 +35,21 @@ class Readable(NamedTuple):
     schema: StructType
     reader: Callable[[Request, Connection], DataSourceReader]
 
+
+class Writable(NamedTuple):
+    """How one kind is written."""
+
+    holds: Literal["tasks", "jobs"]
+    packer: Callable[[Request, StructType, int], Packer]
+
+
+_WAIT_S = 600.0
+"""How long `save()` waits when nothing finds room in the queue."""
+
+WRITERS: dict[Kind, Writable] = {
+    WRITE_QUEUE: Writable("tasks", task_packer),
+    WRITE_JOBS: Writable("jobs", job_packer),
+}
 
 READERS: dict[Kind, Readable] = {
     READ_JOBS: Readable(schemas.JOBS, JobReader),
@@ -52,6 +72,40 @@ class PenstockSource(DataSource):
         readable = READERS[request.kind]
         _check_schema(schema, readable.schema)
         return readable.reader(request, find_connection(request.url, request.namespace))
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchSink:
+        request = self._write_request(overwrite)
+        return BatchSink(self._target(request, schema), request.values["batch_id"])
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamSink:
+        request = self._write_request(overwrite)
+        return StreamSink(self._target(request, schema, is_stream=True))
+
+    def _write_request(self, is_overwrite: bool) -> Request:
+        if is_overwrite:
+            raise InvalidArgument(
+                "a queue cannot be overwritten, as that would remove work which others have sent; "
+                "write with mode('append') or output mode 'append'"
+            )
+        return parse_request(WRITERS, self.options)
+
+    def _target(self, request: Request, schema: StructType, is_stream: bool = False) -> Target:
+        connection = find_connection(request.url, request.namespace)
+        values = request.values
+        kind, make_packer = WRITERS[request.kind]
+        wait_s = values["wait_timeout"]
+        if wait_s is None and not is_stream:  # a stream waits for as long as it takes
+            wait_s = _WAIT_S
+        return Target(
+            connection=connection,
+            queue=request.target,
+            kind=kind,
+            packer=make_packer(request, schema, connection.settings.max_payload),
+            max_staged_bytes=values["max_staged_bytes"],
+            bad_rows=values["bad_rows"],
+            is_moved=values["wait"] == "moved",
+            wait_s=wait_s,
+        )
 
     def _read_request(self) -> Request:
         return parse_request(READERS, self.options)
