@@ -61,9 +61,10 @@ def servers() -> Iterator[dict[str, RedisServer | RedisCluster]]:
             server.stop()
 
 
-def _server(
+def shared_server(
     servers: dict[str, RedisServer | RedisCluster], kind: str
 ) -> RedisServer | RedisCluster:
+    """The one of this kind, started by the first test that asks for it."""
     if kind not in servers:
         root = servers["folder"]
         assert isinstance(root, RedisServer)
@@ -79,7 +80,7 @@ def _server(
 @pytest.fixture
 def server(servers: dict[str, RedisServer | RedisCluster]) -> RedisServer:
     """Debian's Redis on a Unix socket, shared by all tests of this process."""
-    found = _server(servers, "debian")
+    found = shared_server(servers, "debian")
     assert isinstance(found, RedisServer)
     return found
 
@@ -89,7 +90,7 @@ def any_store(
     request: pytest.FixtureRequest, servers: dict[str, RedisServer | RedisCluster]
 ) -> RedisServer | RedisCluster:
     """Each kind of store in turn."""
-    return _server(servers, request.param)
+    return shared_server(servers, request.param)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from penstock.client.wire import slot_of
 from penstock.errors import StoreError, UnsafeStore
 from penstock.store.keys import NamespaceKeys
 from penstock.store.script import load
-from tests.conftest import _server
+from tests.conftest import shared_server
 from tests.proxy import Delimiter, Fault, FaultProxy, arguments_of, match_script
 from tests.servers import DEBIAN, RedisCluster, RedisServer, free_port, wait_for
 
@@ -330,7 +330,7 @@ def test_a_master_that_sentinel_does_not_know_is_reported(sentinel: Sentinel) ->
 
 @pytest.fixture
 def cluster(servers: dict[str, RedisServer | RedisCluster]) -> RedisCluster:
-    found = _server(servers, "cluster")
+    found = shared_server(servers, "cluster")
     assert isinstance(found, RedisCluster)
     return found
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING
 
 import pytest
 
 import penstock.spark
+from tests.conftest import shared_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrameReader, SparkSession
 
-    from tests.servers import RedisServer
+    from tests.servers import RedisCluster, RedisServer
 
 TIMEOUT_S = 240
 """Of a test with Spark, as the first use of a data source takes long on a busy machine."""
@@ -35,22 +37,34 @@ def event_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark(event_log: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def environment(servers: dict[str, RedisServer | RedisCluster]) -> dict[str, str]:
+    """Where the session looks for queues if a test does not say where."""
+    url = shared_server(servers, "debian").url
+    return {"PENSTOCK_URL": url, "PENSTOCK_NAMESPACE": f"spark-{uuid.uuid4().hex[:12]}"}
+
+
+@pytest.fixture(scope="session")
+def spark(
+    event_log: Path, environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkSession]:
     """A `local[2]` session, shared by all tests."""
     folder = tmp_path_factory.mktemp("spark")
-    session = penstock.spark.session(
-        "local[2]",
-        "penstock-tests",
-        {
-            "spark.sql.shuffle.partitions": "2",
-            "spark.ui.enabled": "false",
-            "spark.sql.warehouse.dir": str(folder / "warehouse"),
-            "spark.local.dir": str(folder / "local"),
-            "spark.eventLog.enabled": "true",
-            "spark.eventLog.compress": "false",
-            "spark.eventLog.dir": event_log.as_uri(),
-        },
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        session = penstock.spark.session(
+            "local[2]",
+            "penstock-tests",
+            {
+                "spark.sql.shuffle.partitions": "2",
+                "spark.ui.enabled": "false",
+                "spark.sql.warehouse.dir": str(folder / "warehouse"),
+                "spark.local.dir": str(folder / "local"),
+                "spark.eventLog.enabled": "true",
+                "spark.eventLog.compress": "false",
+                "spark.eventLog.dir": event_log.as_uri(),
+            },
+        )
     yield session
     session.stop()
 

@@ -105,7 +105,7 @@ def test_a_job_that_is_done_has_its_result_and_times(
     assert (row["result"], row["result_bytes"]) == ('{"size":7}', None)
     assert row["started_at"] == instant(info.started_at)
     assert row["finished_at"] == instant(info.finished_at)
-    assert row["error_type"] is None
+    assert (row["worker"], row["error_type"]) == (info.worker or None, None)
 
 
 def test_data_and_results_that_are_no_text_are_bytes(

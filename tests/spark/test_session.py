@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -114,3 +115,44 @@ def test_a_schema_of_ones_own_is_refused(read: DataFrameReader, queue: penstock.
 def test_a_path_is_refused(read: DataFrameReader) -> None:
     with pytest.raises(AnalysisException, match="has no paths"):
         read.load("mail")
+
+
+def test_the_environment_in_which_spark_was_started_names_the_store(
+    spark: SparkSession, environment: dict[str, str]
+) -> None:
+    url, namespace = environment.values()
+    with penstock.connect(url, namespace=namespace) as ps:
+        ps.queue("mail").enqueue(b"a")
+
+    assert spark.read.format("penstock").option("queue", "mail").load().count() == 1
+
+
+CONNECT = """
+import penstock.spark
+
+spark = penstock.spark.session()
+assert type(spark).__module__ == "pyspark.sql.connect.session"
+print(spark.read.format("penstock").option("queue", "mail").load().count())
+spark.stop()
+"""
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.timeout(240)
+def test_a_session_of_spark_connect_reads_too(
+    server: RedisServer, namespace: str, queue: penstock.Queue
+) -> None:
+    pytest.importorskip("grpc", reason="needs pip install 'pyspark[connect]'")
+    queue.enqueue_many([b"a", b"b"])
+    names = {"PENSTOCK_URL": server.url, "PENSTOCK_NAMESPACE": namespace}
+
+    run = subprocess.run(
+        [sys.executable, "-c", CONNECT],
+        env={**os.environ, **names, "SPARK_REMOTE": "local[1]"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert run.stdout == "2\n", run.stderr
+    assert "UserWarning" not in run.stderr

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent.parent
 TESTING = ROOT / "docs" / "testing.md"
-DOCUMENTS = [ROOT / "README.md", *sorted(set((ROOT / "docs").glob("*.md")) - {TESTING})]
+SPARK = ROOT / "docs" / "spark.md"
+"""Its examples run in one session, in tests/spark."""
+DOCUMENTS = [ROOT / "README.md", *sorted(set((ROOT / "docs").glob("*.md")) - {TESTING, SPARK})]
 
 
 def examples_in(document: Path) -> list[str]:

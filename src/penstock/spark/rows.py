@@ -1,23 +1,6 @@
 """Rows of Spark as JSON, column by column: Arrow makes the texts of a column in one go.
 
-| Spark                     | JSON                                                              |
-|---------------------------|-------------------------------------------------------------------|
-| BOOLEAN                   | true, false                                                       |
-| TINYINT to BIGINT         | number                                                            |
-| FLOAT, DOUBLE             | number, always with a point or an exponent; NaN, infinity refused |
-| DECIMAL                   | text with all digits, "12.50"                                     |
-| STRING, CHAR, VARCHAR     | text                                                              |
-| BINARY                    | text in base64                                                    |
-| DATE                      | text, "2026-11-15"                                                |
-| TIMESTAMP                 | text in UTC, "2026-11-15T08:30:00.123456Z"                        |
-| TIMESTAMP_NTZ             | text, "2026-11-15T08:30:00.123456"                                |
-| TIME                      | text, "08:30:00.123456"                                           |
-| ARRAY                     | array                                                             |
-| STRUCT                    | object with all fields                                            |
-| MAP with keys of STRING   | object                                                            |
-| NULL of any type          | null                                                              |
-
-Everything else, such as intervals and maps with other keys, is refused.
+`docs/spark.md` has the table of what becomes of each type; what is not in it is refused.
 """
 
 from __future__ import annotations

@@ -31,14 +31,16 @@ def session(
 
     Raises JavaNotFound.
     """
-    is_remote = (master or os.environ.get("SPARK_REMOTE", "")).startswith("sc://")
-    if not is_remote and SparkSession.getActiveSession() is None:
+    place = master or os.environ.get("SPARK_REMOTE", "")
+    is_elsewhere = place.startswith("sc://")
+    is_connect = is_elsewhere or "SPARK_REMOTE" in os.environ
+    if not is_elsewhere and SparkSession.getActiveSession() is None:
         _prepare_environment()
     builder = SparkSession.builder.appName(app_name)
     if master is not None:
-        builder = builder.remote(master) if is_remote else builder.master(master)
-    quiet = {} if is_remote else _QUIET
-    for name, value in {**quiet, **(config or {})}.items():
+        builder = builder.remote(master) if is_elsewhere else builder.master(master)
+    # A session of Spark Connect cannot change what its server has begun with.
+    for name, value in {**({} if is_connect else _QUIET), **(config or {})}.items():
         builder = builder.config(name, value)
     return register(builder.getOrCreate())
 
