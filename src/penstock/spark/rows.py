@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.errors import Unserialisable
+from penstock.errors import InvalidArgument, Unserialisable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,16 +24,18 @@ _LOOKS_WHOLE = r"^-?\d+$"
 def json_rows(batch: pa.RecordBatch, columns: Sequence[str]) -> list[bytes]:
     """Each row as a JSON object that has the given columns, in UTF-8 and without spaces.
 
-    Raises Unserialisable for a value or a type that has no JSON form, with its column and row.
+    Raises InvalidArgument for a column whose type has no JSON form, and Unserialisable for one that
+    has a value without any; to know which row it is in, give fewer rows.
     """
     parts: list[Any] = []
     for number, name in enumerate(columns):
         parts += ["," if number else "{", encode_basestring(name) + ":"]
         try:
             parts.append(_texts(batch.column(name)))
-        except _NoJson as error:
-            row = None if error.is_type else next(iter(_bad_rows(batch.column(name))))
-            raise Unserialisable(_refusal(name, row, error)) from None
+        except _NoJsonValue as error:
+            raise Unserialisable(f"column {name!r} cannot be written as JSON: it {error}") from None
+        except _NoJsonType as error:
+            raise InvalidArgument(f"column {name!r} cannot be written as JSON: {error}") from None
     if not parts:
         return [b"{}"] * batch.num_rows
     objects = pc.binary_join_element_wise(*parts, "}", "")
@@ -41,45 +43,12 @@ def json_rows(batch: pa.RecordBatch, columns: Sequence[str]) -> list[bytes]:
     return rows
 
 
-def find_bad_rows(batch: pa.RecordBatch, columns: Sequence[str]) -> dict[int, str]:
-    """The rows that `json_rows` refuses, each with the reason. Raises Unserialisable for a type
-    that has no JSON form, as then all of them are.
-    """
-    found: dict[int, str] = {}
-    for name in columns:
-        column = batch.column(name)
-        try:
-            _texts(column)
-        except _NoJson as error:
-            if error.is_type:
-                raise Unserialisable(_refusal(name, None, error)) from None
-            for row, reason in _bad_rows(column).items():
-                found.setdefault(row, _refusal(name, row, reason))
-    return found
+class _NoJsonValue(Exception):
+    """A value that has no JSON form."""
 
 
-class _NoJson(Exception):
-    """Something that has no JSON form. `is_type`: whatever the values are."""
-
-    def __init__(self, what: str, advice: str, is_type: bool = False) -> None:
-        super().__init__(f"{what}; {advice}")
-        self.is_type = is_type
-
-
-def _refusal(name: str, row: int | None, error: Exception) -> str:
-    place = "" if row is None else f" of row {row}"
-    return f"column {name!r}{place} cannot be written as JSON: it {error}"
-
-
-def _bad_rows(column: pa.Array) -> dict[int, _NoJson]:
-    """The rows of a column that are refused. One at a time, as refusals are rare."""
-    found = {}
-    for row in range(len(column)):
-        try:
-            _texts(column.slice(row, 1))
-        except _NoJson as error:
-            found[row] = error
-    return found
+class _NoJsonType(Exception):
+    """A type that has none, whatever the values are."""
 
 
 def _texts(values: pa.Array) -> pa.Array:
@@ -111,14 +80,16 @@ def _texts(values: pa.Array) -> pa.Array:
         offsets, elements = _within(values.offsets, values.values)
         texts = _joined("[", offsets, _texts(elements), "]")
     else:
-        raise _NoJson(f"has the type {kind}", "cast it to another one first", is_type=True)
+        raise _NoJsonType(f"there is no form for the type {kind}; cast it to another one first")
     # Also what is null inside of something that is not.
     return pc.if_else(values.is_null(), "null", texts) if values.null_count else texts
 
 
 def _floats(values: pa.Array) -> pa.Array:
     if not pc.all(pc.is_finite(values), min_count=0).as_py():
-        raise _NoJson("is NaN or infinite", "JSON has no such numbers, so replace them, as by NULL")
+        raise _NoJsonValue(
+            "has NaN or an infinite number, which JSON has not; replace them, as by NULL"
+        )
     texts = values.cast(pa.string())
     # 2.0 is written as 2 here, which would come out as another type at the other end.
     is_whole = pc.match_substring_regex(texts, _LOOKS_WHOLE)
@@ -129,7 +100,9 @@ def _strings(values: pa.Array) -> pa.Array:
     try:
         values.validate(full=True)
     except pa.ArrowInvalid:
-        raise _NoJson("is not valid UTF-8", "send it as BINARY, or clean it first") from None
+        raise _NoJsonValue(
+            "has text that is not valid UTF-8; send it as BINARY, or clean it first"
+        ) from None
     if pc.any(pc.match_substring_regex(values, _TO_ESCAPE)).as_py():
         return _mapped(values, encode_basestring)
     return _quoted(values)
@@ -153,10 +126,9 @@ def _objects(values: pa.Array) -> pa.Array:
 
 def _maps(values: pa.Array) -> pa.Array:
     if not pa.types.is_string(values.type.key_type):
-        raise _NoJson(
-            f"is a map with keys of the type {values.type.key_type}",
-            "only maps with keys of STRING can be written; use transform_keys first",
-            is_type=True,
+        raise _NoJsonType(
+            f"there is no form for maps with keys of the type {values.type.key_type}; make the "
+            "keys STRING first, as with transform_keys"
         )
     offsets, keys, items = _within(values.offsets, values.keys, values.items)
     entries = pc.binary_join_element_wise(_texts(keys), _texts(items), ":")
