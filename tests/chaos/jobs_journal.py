@@ -77,7 +77,7 @@ def most_at_once(
 
 def by_key(history: Iterable[EndedAttempt]) -> dict[Key, EndedAttempt]:
     """The end of each attempt. Each has ended once."""
-    entries = list(history)
+    entries = [entry for entry in history if entry.attempt]
     found = {(entry.job, entry.attempt): entry for entry in entries}
     twice = [entry for entry in entries if found[entry.job, entry.attempt] is not entry]
     assert not twice, f"{len(twice)} attempts ended twice, such as {twice[:3]}"

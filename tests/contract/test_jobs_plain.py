@@ -90,7 +90,9 @@ def trace(
     check_jobs(waiter._store, keys)
     seen = [
         dataclasses.replace(info, id="", queue="", worker="", process=0, **times),
-        dataclasses.replace(ended, place="", job="", worker="", waited_ms=0, ended_at=0),
+        dataclasses.replace(
+            ended, place="", job="", worker="", waited_ms=0, ended_at=0, created_at=0
+        ),
         (mail.counts(), mail.counts(tenant="acme"), mail.counts(type="email")),
         [each.data for each in mail.page("done").jobs],
         [message[1 : 1 + message[0]] for message in events.hear_the_rest()],

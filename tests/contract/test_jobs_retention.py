@@ -177,7 +177,7 @@ def test_jobs_that_wait_or_run_are_never_purged(mail: penstock.Jobs, hand: Hand)
 def test_the_history_has_an_entry_for_each_attempt_that_ended(
     mail: penstock.Jobs, hand: Hand
 ) -> None:
-    job = mail.add("email", b"12345", tenant="acme", attempts=2)
+    job = mail.add("email", b"12345", tenant="acme", attempts=2, priority="high")
     hand.fail(hand.take_one())
     hand.finish(hand.take_one())
 
@@ -196,8 +196,12 @@ def test_the_history_has_an_entry_for_each_attempt_that_ended(
         worker="hand",
         bytes=5,
         ended_at=0,
+        created_at=job.info().created_at,
+        priority=-10,
+        state="ready",
+        error_type="ValueError",
     )
-    assert (done.attempt, done.outcome) == (2, "done")
+    assert (done.attempt, done.outcome, done.state, done.error_type) == (2, "done", "done", "")
     assert 0 <= done.waited_ms < 60_000
     assert time.time() + 60 > done.ended_at >= failed.ended_at > time.time() - 60
 

@@ -262,14 +262,18 @@ def _check_looked_at(change: Change, id: str, old: Job, new: Job, what: str) -> 
 
 
 def _check_ends(change: Change) -> None:
-    """Attempts end as their outcome says; each end that is more than giving back is on record."""
+    """Attempts end as their outcome says; each end that is more than giving back is on record, as
+    is each end of a job that no worker held.
+    """
     for id, ended in change.ended.items():
         _check_end(change, id, ended)
-    ended_on_record = sum(ended.outcome != "stopped" for ended in change.ended.values())
-    if change.new.history - change.old.history != ended_on_record and change.new.incarnation:
+    attempts = sum(ended.outcome != "stopped" for ended in change.ended.values())
+    endings = sum(_ends_without_attempt(change, id) for id in change.changed)
+    recorded = change.new.history - change.old.history
+    if recorded != attempts + endings and change.new.incarnation:
         raise Violated(
-            f"{ended_on_record} attempts ended by {change.step.name} in {change.queue}, and "
-            f"{change.new.history - change.old.history} were recorded"
+            f"{attempts} attempts and {endings} jobs without one ended by {change.step.name} in "
+            f"{change.queue}, and {recorded} were recorded"
         )
     gone = {
         id
@@ -282,6 +286,16 @@ def _check_ends(change: Change) -> None:
             f"{change.step.name} ended attempts of {sorted(gone)} in {change.queue}, and should "
             f"have ended those of {sorted(change.ended)}"
         )
+
+
+def _ends_without_attempt(change: Change, id: str) -> bool:
+    old, new = change.changed[id]
+    if old is None or old.stored.state in FINAL_STATES:
+        return False
+    if new is None:
+        return change.step.name == "remove_jobs"
+    is_given_back = id not in change.ended or change.ended[id].outcome == "stopped"
+    return new.reason == "expired" or (new.stored.state == "cancelled" and is_given_back)
 
 
 def _check_end(change: Change, id: str, ended: Ended) -> None:

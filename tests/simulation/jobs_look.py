@@ -78,7 +78,7 @@ class QueueLook:
     slots: Mapping[str, int]
     alarms: Mapping[str, int]
     history: int
-    """how many attempts have ended"""
+    """how many entries it has: attempts that have ended, and jobs that ended without one"""
 
     @property
     def is_paused(self) -> bool:

@@ -175,6 +175,12 @@ JOB_MUTATIONS = [
         "not within",
     ),
     Mutation(
+        "a job that is removed while it waits leaves no entry in the history",
+        "jobs.record_ending(changes, id, facts, 'removed', '-', now)",
+        "",
+        "jobs without one ended",
+    ),
+    Mutation(
         "a deleted queue leaves its history behind",
         "'schedules', 'slots', 'history'}",
         "'schedules', 'slots'}",

@@ -328,7 +328,12 @@ def open_job(queue: str, number: int, record: bytes, facts: bytes, progress: byt
 
 
 def pack_error(error: JobError) -> bytes:
-    return json.dumps([error.type, error.message, error.traceback]).encode()
+    """The type comes first and, unlike the rest, without escapes for letters, as the scripts put
+    it into the history as it stands here.
+    """
+    kind = json.dumps(error.type, ensure_ascii=False).encode(errors="replace")
+    rest = json.dumps([error.message, error.traceback]).encode()
+    return b"[%b, %b" % (kind, rest[1:])
 
 
 def open_error(payload: bytes) -> JobError | None:
@@ -369,6 +374,8 @@ def open_attempt(line: bytes) -> Attempt:
 
 
 _ENDED_SIZE = 19  # layout, attempt, waited, bytes, when
+FOLLOWING_STATES = {**STATES_BY_CODE, "-": "removed"}
+"""Code in an entry of the history -> the state that followed."""
 
 
 def open_ended_attempt(place: str, packed: bytes) -> EndedAttempt:
@@ -379,6 +386,7 @@ def open_ended_attempt(place: str, packed: bytes) -> EndedAttempt:
         text, at = _text(packed, at)
         texts.append(text)
     number, job_type, tenant, worker, outcome, ran_us, cpu_us = texts
+    is_whole = len(packed) > at
     return EndedAttempt(
         place=place,
         job=id_text(int(number)),
@@ -392,6 +400,10 @@ def open_ended_attempt(place: str, packed: bytes) -> EndedAttempt:
         worker=worker,
         bytes=int.from_bytes(packed[9:13]),
         ended_at=int.from_bytes(packed[13:19]) / 1000,
+        priority=int.from_bytes(packed[at : at + 4], signed=True) if is_whole else None,
+        created_at=int.from_bytes(packed[at + 4 : at + 10]) / 1000 if is_whole else None,
+        state=FOLLOWING_STATES[chr(packed[at + 10])] if is_whole else None,
+        error_type=_text(packed, at + 11)[0] if is_whole else None,
     )
 
 

@@ -116,7 +116,9 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class EndedAttempt:
-    """One attempt that has ended, as the history of a queue has it."""
+    """One attempt that has ended, or a job that ended without one, as the history of a queue has
+    it. An entry that an older version has written lacks the fields that may be None.
+    """
 
     place: str
     """where it stands in the history; what comes after it is asked for with this"""
@@ -124,8 +126,9 @@ class EndedAttempt:
     type: str
     tenant: str
     attempt: int
+    """counted from 1; 0 if the job ended without an attempt"""
     outcome: str
-    """done, failed, crashed, lost or cancelled"""
+    """done, failed, crashed, lost or cancelled; without an attempt expired, cancelled or removed"""
     waited_ms: int
     ran_us: int
     cpu_us: int
@@ -133,6 +136,13 @@ class EndedAttempt:
     bytes: int
     """of its data"""
     ended_at: float
+    created_at: float | None = None
+    """when the job was sent"""
+    priority: int | None = None
+    state: str | None = None
+    """what followed: done, dead, ready, scheduled, cancelled, or removed"""
+    error_type: str | None = None
+    """empty if there was no error, or nobody knows"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ key -> jobs that run. shares: tenant -> jobs a round. paused_types. types: worke
 handles. suspects: worker -> the job that may be what kills workers, which it holds.
 progress: id -> what it said last; log:<id>; attempts:<id>: those that did not end well. alarms:
 worker -> when it was told to look (ms). schedules: name -> definition; slots: name -> when it is
-due (ms). history: one entry for each attempt that has ended.
+due (ms). history: one entry for each attempt that has ended, and each job that ended without one.
 """
 
 OWNED_KINDS = frozenset(

@@ -10,7 +10,7 @@ jobs.SENDER_DIGITS = 3
 
 function jobs.new_changes()
   return {moved = {}, words = {SADD = {}, SREM = {}}, facts = {}, dropped_facts = {}, dropped_jobs = {}, finished = {},
-    buried = {}, events = {}, notices = {}, meta = {sent = 0, started = 0, finished = 0, done = 0, waiting_bytes = 0, kept_bytes = 0}}
+    buried = {}, entries = {}, events = {}, notices = {}, meta = {sent = 0, started = 0, finished = 0, done = 0, waiting_bytes = 0, kept_bytes = 0}}
 end
 
 -- No guard can name the pages beforehand, so they are looked at when it is known which jobs will move, and before anything
@@ -325,6 +325,7 @@ function jobs.write_changes(keys, changes, now)
   call_in_chunks('ZADD', keys.finished, changes.finished)
   call_in_chunks('ZADD', keys.buried, changes.buried)
   jobs.write_lists(keys, changes)
+  if #changes.entries > 0 then jobs.record_entries(keys, changes.entries) end
   jobs.publish_events(keys, changes, now)
 end
 

@@ -222,6 +222,7 @@ function jobs.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
     local head = facts.head
     local limit = has_limits and head.key ~= '' and jobs.open_limit(keys, head.key, now)
     if head.expires_ms > 0 and facts.since + head.expires_ms <= now then
+      jobs.record_ending(changes, id, facts, 'expired', jobs.DEAD, now)
       jobs.end_job(keys, changes, id, facts, jobs.DEAD, 'expired', '', now)
     elseif not suits(head.type) then
       jobs.put_aside(keys['stray:'] .. head.type, id, facts)
@@ -264,7 +265,10 @@ function jobs.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
       if facts then
         local head = facts.head
         jobs.check_lists(keys, head, jobs.READY, facts.number, wanted)
-        if head.expires_ms > 0 then jobs.check_lists(keys, head, jobs.DEAD, facts.number, 0) end
+        if head.expires_ms > 0 then
+          jobs.check_lists(keys, head, jobs.DEAD, facts.number, 0)
+          redis.call('XLEN', keys.history)
+        end
         if not suits(head.type) then redis.call('ZCARD', keys['stray:'] .. head.type) end
         if has_limits and head.key ~= '' then redis.call('ZCARD', keys['parked:'] .. head.key) end
       end

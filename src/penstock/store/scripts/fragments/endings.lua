@@ -66,20 +66,33 @@ function jobs.end_job(keys, changes, id, facts, state, reason, outcome, now)
   jobs.tally(changes, word, 1)
 end
 
--- One entry for each attempt that has ended: what the archive is made of. It is one packed field, as a command costs by
--- its arguments, here, in the log of the server and in its replicas.
-jobs.ENDED = '>BHI6I4I6Bc0Bc0Bc0Bc0Bc0Bc0Bc0'
-jobs.HISTORY_LENGTH = '100000'
+-- The history has one entry for each attempt that has ended, and one for each job that ended without one: what the archive
+-- is made of. An entry is one packed field, as a command costs by its arguments, here, in the log of the server and in its
+-- replicas. Whoever reads it ignores what follows the fields that it knows, so new ones are put at the end.
+--
+-- layout, attempt (0: none), waited_ms, bytes, when; id, type, tenant, worker, outcome, ran_us, cpu_us; then, which the
+-- oldest entries lack, priority, created, code of the state that followed ('-': removed), type of the error
+jobs.ENDED = '>BHI6I4I6Bc0Bc0Bc0Bc0Bc0Bc0Bc0i4I6c1Bc0'
+jobs.HISTORY_LENGTH, jobs.REMOVED = '100000', '-'
 
-function jobs.record_attempt(keys, id, facts, attempt, outcome, now, ran_us, cpu_us, history_length)
-  local head, worker, waited_ms = facts.head, facts.worker, facts.started - facts.since
-  redis.call('XADD', keys.history, 'MAXLEN', '~', history_length, '*', 'attempt', struct.pack(jobs.ENDED, jobs.LAYOUT,
-    attempt, waited_ms > 0 and waited_ms or 0, facts.bytes, now, #id, id, #head.type, head.type, #head.tenant, head.tenant,
-    #worker, worker, #outcome, outcome, #ran_us, ran_us, #cpu_us, cpu_us))
+local function pack_ended(id, type, tenant, priority, created, bytes, attempt, outcome, waited_ms, ran_us, cpu_us, worker, state,
+    error_type, now)
+  return struct.pack(jobs.ENDED, jobs.LAYOUT, attempt, waited_ms > 0 and waited_ms or 0, bytes, now, #id, id, #type, type,
+    #tenant, tenant, #worker, worker, #outcome, outcome, #ran_us, ran_us, #cpu_us, cpu_us, priority, created, state,
+    #error_type, error_type)
+end
+
+-- That a job has ended which no worker held: it waited since it was ready, if it was.
+-- seldom
+function jobs.record_ending(changes, id, facts, outcome, state, now)
+  local head, entries = facts.head, changes.entries
+  entries[#entries + 1] = pack_ended(id, head.type, head.tenant, head.priority, facts.created, facts.bytes, 0, outcome,
+    now - facts.since, '0', '0', '', state, '', now)
 end
 
 function jobs.record_entries(keys, entries)
-  local call, history, length = redis.call, keys.history, keys.settings.history_length or jobs.HISTORY_LENGTH
+  local settings = keys.settings or jobs.read_settings(keys)
+  local call, history, length = redis.call, keys.history, settings.history_length or jobs.HISTORY_LENGTH
   for index = 1, #entries do call('XADD', history, 'MAXLEN', '~', length, '*', 'attempt', entries[index]) end
 end
 

@@ -3,17 +3,18 @@
 -- jobs, so both have a way of their own (hand_over, report_plain): in one go, with what they need and no more, before
 -- anything else is set up. A server that had nothing to do takes longer to set up the rest than to go this way.
 
--- Flags, type and tenant of a plain head; nil for others.
+-- Flags, type, tenant and priority of a plain head; nil for others.
 local function open_plain(head)
   local flags, type, at = struct.unpack('>HBc0', head)
   if bit.band(flags, jobs.NOT_PLAIN) ~= 0 then return nil end
-  if bit.band(flags, jobs.HAS_TENANT) == 0 then return flags, type, '' end
-  -- Priority, attempts, timeout and expiry may come before it.
-  if bit.band(flags, 64) ~= 0 then at = at + 4 end
+  local priority = 0
+  if bit.band(flags, 64) ~= 0 then priority, at = struct.unpack('>i4', head, at) end
+  if bit.band(flags, jobs.HAS_TENANT) == 0 then return flags, type, '', priority end
+  -- Attempts, timeout and expiry may come before it.
   if bit.band(flags, 128) ~= 0 then at = at + 2 end
   if bit.band(flags, 256) ~= 0 then at = at + 4 end
   if bit.band(flags, 512) ~= 0 then at = at + 6 end
-  return flags, type, (struct.unpack('>Bc0', head, at))
+  return flags, type, (struct.unpack('>Bc0', head, at)), priority
 end
 
 -- Returns how many have heard it.

@@ -20,7 +20,7 @@ local function report_plain(memory, operation, meta, running)
   if not text then return nil end
   local _, state, marks, turn, created, number, failures, crashes, since, _, started, _, token, bytes, holder, _, head =
     struct.unpack(jobs.FACTS, text)
-  local flags, type, tenant = open_plain(head)
+  local flags, type, tenant, priority = open_plain(head)
   if not type or state ~= jobs.RUNNING or marks > 0 or crashes > 0 or flags % 2 == jobs.FORGET_WHEN_DONE then return nil end
   local run, run_of_type, run_of_tenant = name_plain_counts(jobs.RUNNING, type, tenant)
   local ended, ended_of_type, ended_of_tenant = name_plain_counts(jobs.DONE, type, tenant)
@@ -44,13 +44,12 @@ local function report_plain(memory, operation, meta, running)
     return nil
   end
 
-  local now, waited_ms, attempt = now_ms(), started - since, failures + 1
+  local now, attempt = now_ms(), failures + 1
   -- Then what was not looked at, and can be taken back if one of these keys is of a wrong type.
   local history, kept, written, entry, has_waited = base .. 'history', base .. 'finished', 0, nil, false
   local is_well, problem = pcall(function()
-    entry = call('XADD', history, 'MAXLEN', '~', history_length or jobs.HISTORY_LENGTH, '*', 'attempt', struct.pack(jobs.ENDED,
-      jobs.LAYOUT, attempt, waited_ms > 0 and waited_ms or 0, bytes, now, #id, id, #type, type, #tenant, tenant, #holder, holder,
-      4, 'done', #ARGV[8], ARGV[8], #ARGV[9], ARGV[9]))
+    entry = call('XADD', history, 'MAXLEN', '~', history_length or jobs.HISTORY_LENGTH, '*', 'attempt', pack_ended(id, type, tenant,
+      priority, created, bytes, attempt, 'done', started - since, ARGV[8], ARGV[9], holder, jobs.DONE, '', now))
     call('ZADD', kept, whole(now), id)
     written = 1
     has_waited = call('SREM', idle, worker) == 1 -- with a slot that was free all the time

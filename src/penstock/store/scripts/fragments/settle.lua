@@ -14,6 +14,17 @@ function jobs.note_attempt(keys, id, facts, attempt, outcome, error, now)
   facts.marks = jobs.with(facts.marks, jobs.HAS_ATTEMPTS)
 end
 
+-- The type of an error is the first of a JSON array of texts, of which the last may be very long: so only the beginning
+-- is looked at. At most 255 bytes of it, as its length is one byte, and no part of a character.
+jobs.ERROR_TYPE_BYTES = 255
+
+-- seldom
+function jobs.error_type(payload)
+  local type = string.match(string.sub(payload, 1, jobs.ERROR_TYPE_BYTES + 3), '^%["([^"]*)')
+  if not type or #type <= jobs.ERROR_TYPE_BYTES then return type or '' end
+  return (string.gsub(string.sub(type, 1, jobs.ERROR_TYPE_BYTES), '[\192-\255][\128-\191]*$', ''))
+end
+
 -- seldom
 function jobs.wait_again(keys, changes, id, facts, state, now)
   jobs.move_job(changes, id, facts, state, now)
@@ -23,8 +34,9 @@ end
 
 -- `item` is {process, id, facts, outcome, ran_us, cpu_us, delay_ms, reason, payload}; what goes back in line is added to
 -- `again` (in its old place) or `anew` (at the back).
-function jobs.settle_job(keys, changes, item, again, anew, history_length, now)
+function jobs.settle_job(keys, changes, item, again, anew, now)
   local id, facts, outcome, payload = item[2], item[3], item[4], item[9]
+  local worker, waited_ms = facts.worker, facts.started - facts.since
   local attempt = facts.failures + facts.crashes + 1
   local is_cancelled = outcome == 'cancelled' or (outcome ~= 'done' and jobs.has(facts.marks, jobs.CANCEL_ASKED))
   if outcome == 'failed' or outcome == 'final' then
@@ -33,10 +45,6 @@ function jobs.settle_job(keys, changes, item, again, anew, history_length, now)
   elseif outcome == 'crashed' or outcome == 'lost' then
     facts.crashes = math.min(255, facts.crashes + 1)
     jobs.note_attempt(keys, id, facts, attempt, outcome, payload, now)
-  end
-  if outcome ~= 'stopped' then
-    jobs.record_attempt(keys, id, facts, attempt, is_cancelled and 'cancelled' or outcome == 'final' and 'failed' or outcome,
-      now, item[5], item[6], history_length)
   end
   jobs.tally(changes, jobs.WAYS_OUT[outcome] or outcome, 1)
 
@@ -75,11 +83,17 @@ function jobs.settle_job(keys, changes, item, again, anew, history_length, now)
     again[#again + 1] = {id, facts}
     if outcome ~= 'stopped' then jobs.tell(keys, changes, 'retried', id, facts, payload) end
   end
+  if outcome ~= 'stopped' or is_cancelled then
+    local head, entries = facts.head, changes.entries
+    entries[#entries + 1] = pack_ended(id, head.type, head.tenant, head.priority, facts.created, facts.bytes,
+      outcome == 'stopped' and 0 or attempt, is_cancelled and 'cancelled' or outcome == 'final' and 'failed' or outcome, waited_ms, item[5], item[6], worker,
+      facts.state, outcome ~= 'done' and payload ~= '' and jobs.error_type(payload) or '', now)
+  end
 end
 
 -- That a plain job is done, as most are: what is to be written is put together at once, without a table for each job.
 -- Nothing is written yet. False if the job has to be settled one by one.
-function jobs.settle_plain(keys, changes, entries, id, text, outcome, ran_us, cpu_us, payload, now)
+function jobs.settle_plain(keys, changes, id, text, outcome, ran_us, cpu_us, payload, now)
   if outcome ~= 'done' or not text then return false end
   local _, state, marks, turn, created, number, failures, crashes, since, _, started, _, process, bytes, worker, _, head_text =
     struct.unpack(jobs.FACTS, text)
@@ -87,10 +101,9 @@ function jobs.settle_plain(keys, changes, entries, id, text, outcome, ran_us, cp
   if not head.is_plain or state ~= jobs.RUNNING or marks > 0 or crashes > 0 then return false end
   if (keys.listeners or jobs.ask_listeners(keys, id)).to_events then return false end
   jobs.check_lists(keys, head, jobs.DONE, number, 0)
-  local waited_ms, type, tenant = started - since, head.type, head.tenant
-  entries[#entries + 1] = struct.pack(jobs.ENDED, jobs.LAYOUT, failures + 1, waited_ms > 0 and waited_ms or 0, bytes, now, #id, id,
-    #type, type, #tenant, tenant, #worker, worker, 4, 'done', #ran_us, ran_us, #cpu_us, cpu_us)
-  local facts, finished = changes.facts, changes.finished
+  local entries, facts, finished = changes.entries, changes.facts, changes.finished
+  entries[#entries + 1] = pack_ended(id, head.type, head.tenant, head.priority, created, bytes, failures + 1, 'done',
+    started - since, ran_us, cpu_us, worker, jobs.DONE, '', now)
   local size = #facts
   facts[size + 1], facts[size + 2] = id, struct.pack(jobs.FACTS, jobs.LAYOUT, jobs.DONE, 0, turn, created, number, failures, 0, since, now,
     started, now, process, bytes, #worker, worker, 0, '', #head_text, head_text) .. payload
@@ -131,7 +144,6 @@ end
 -- others may now start.
 function jobs.settle_jobs(keys, changes, running, worker, held, now)
   local again, anew, freed, is_freed, processes, back = {}, {}, {}, {}, {}, 0
-  local history_length = keys.settings.history_length or jobs.HISTORY_LENGTH
   for index, item in ipairs(held) do
     local id, facts = item[2], item[3]
     processes[index] = item[1]
@@ -144,7 +156,7 @@ function jobs.settle_jobs(keys, changes, running, worker, held, now)
       if not is_freed[key] then freed[#freed + 1] = key end
       is_freed[key] = true
     end
-    jobs.settle_job(keys, changes, item, again, anew, history_length, now)
+    jobs.settle_job(keys, changes, item, again, anew, now)
     if not jobs.IS_FINAL[facts.state] then back = back + 1 end
   end
   call_in_chunks('HDEL', running, processes)

@@ -18,7 +18,7 @@ local done = recall(memory, operation)
 if done then return done end
 
 jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs', 'progress'},
-  zset = {'due', 'finished', 'buried', 'windows'}})
+  zset = {'due', 'finished', 'buried', 'windows'}, stream = {'history'}})
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
 local ids, seen, reply = {}, {}, {'ok'}
@@ -40,6 +40,7 @@ for index, facts in ipairs(all) do
     publish(keys.cancel_job, facts.worker .. ' ' .. whole(facts.process))
     reply[index + 1] = 'asked'
   else
+    jobs.record_ending(changes, id, facts, 'cancelled', jobs.CANCELLED, now)
     redis.call('ZREM', keys.due, id)
     jobs.end_job(keys, changes, id, facts, jobs.CANCELLED, '', '', now)
     reply[index + 1] = 'cancelled'

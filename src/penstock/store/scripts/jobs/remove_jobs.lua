@@ -17,7 +17,7 @@ local done = recall(memory, operation)
 if done then return done end
 
 jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs', 'progress'},
-  zset = {'due', 'finished', 'buried', 'windows'}})
+  zset = {'due', 'finished', 'buried', 'windows'}, stream = {'history'}})
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
 local ids, seen, reply = {}, {}, {'ok'}
@@ -41,6 +41,7 @@ for index, facts in ipairs(all) do
       redis.call('ZREM', keys.due, id)
       jobs.tally(changes, 'waiting_bytes', -facts.bytes)
       jobs.tally(changes, 'discarded', 1)
+      jobs.record_ending(changes, id, facts, 'removed', jobs.REMOVED, now)
       jobs.notify(keys, changes, id, '-', '')
     end
     for _, flag in ipairs({jobs.UNIQUE_QUEUED, jobs.UNIQUE_UNTIL_DONE, jobs.UNIQUE_WINDOW, jobs.UNIQUE_SCHEDULED}) do

@@ -62,10 +62,10 @@ for index = 1, #processes do
   end
 end
 keys.now = whole(now)
-local held, plain, entries = {}, {}, {}
+local held, plain = {}, {}
 for index, text in ipairs(get_fields(keys.facts, held_ids)) do
   local id, at = held_ids[index], places[index]
-  if jobs.settle_plain(keys, changes, entries, id, text, ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 6], now) then
+  if jobs.settle_plain(keys, changes, id, text, ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 6], now) then
     plain[#plain + 1] = ARGV[at]
   else
     held[#held + 1] = {ARGV[at], id, text and jobs.open_facts(text) or jobs.read_facts(keys, {id})[1], unpack(ARGV, at + 1, at + EACH - 1)}
@@ -78,7 +78,6 @@ allow_when_full(memory)
 claim.is_begun = reported > 0
 if #refused > 0 and keys.settings.incarnation then jobs.tally(changes, 'refused', #refused) end
 call_in_chunks('HDEL', running, plain)
-jobs.record_entries(keys, entries)
 local back, unparked = jobs.settle_jobs(keys, changes, running, worker, held, now)
 local reply = {'idle', -1, {}}
 claim.held = claim.held - reported
