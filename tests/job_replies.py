@@ -60,6 +60,11 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
     "list_running": replies("newer", ok=[b"ok", b"7", b"8"]),
     "explain_job": replies("absent", "newer"),
     "read_history": replies("ok", "newer"),
+    "describe_history": replies(
+        "newer", "tasks", ok=[b"ok", b"5", b"i1", 1, 1, b"1-0", b"1-0", 0, b"1-0", b"9", []]
+    ),
+    "step_history": replies("newer", ok=[b"ok", 1, b"1-0"]),
+    "mark_history": replies("absent", "newer", "tasks", ok=[b"ok", 1], too_many=[b"too_many", 100]),
     "purge_jobs": replies("newer", ok=[b"ok", 1, 0]),
     "delete_jobs": replies("no_queue", "newer", ok=[b"ok", 1, 0, 0, b"i1"]),
     "pause_type": replies("ok", *QUEUE_WORDS),

@@ -12,6 +12,7 @@ from penstock.model.jobs import HandedOut, Report
 from penstock.model.staging import Stage
 from penstock.store.command import Command, Operation
 from penstock.store.commands import (
+    history,
     job_checks,
     job_records,
     job_rules,
@@ -98,7 +99,10 @@ def sample_job_commands(
         job_records.tally_jobs(queue, "0", "T"),
         job_records.list_running(queue, "w1"),
         job_records.explain_job(queue, JOB_IDS["once"], 100),
-        job_records.read_history(queue, "-", 10),
+        history.read_history(queue, "-", 10),
+        history.describe_history(queue, "0-0"),
+        history.step_history(queue, "0-0", "+", 10),
+        history.mark_history(queue, operation, "archive", "1-0"),
         job_records.purge_jobs(queue, operation, 10, "buried", 10**13),
         job_records.delete_jobs(queue, operation, 100, is_last=False),
         job_rules.pause_type(queue, operation, "fax", is_paused=False),
@@ -146,6 +150,7 @@ def more_job_commands(
         "read stored jobs": job_records.read_stored_jobs(queue, [JOB_IDS["dead"]]),
         "read attempts": job_records.read_attempts(queue, JOB_IDS["dead"]),
         "page words": job_records.page_jobs(queue, "*W:hello", None, 10, newest_first=True),
+        "end a mark": history.mark_history(queue, operation, "lake", ""),
         "purge what is old": job_records.purge_jobs(queue, operation, 10),
         "purge what is finished": job_records.purge_jobs(queue, operation, 10, "finished", 10**13),
         "pause a type": job_rules.pause_type(queue, operation, "email", is_paused=True),
@@ -232,6 +237,7 @@ class _World:
         self._run(job_records.cancel_jobs(self._queue, self._next(), cancelled))
         self._send(group("retrying", attempts=5))
         self._report("w1", Report(self._start("w1"), "failed", 5, 3, HOUR_MS, "", ERROR))
+        self._run(history.mark_history(self._queue, self._next(), "lake", "0-0"))
 
     def crash_one(self) -> None:
         self._send(group("suspect"))

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import penstock
 from tests.cli.conftest import CommandLine
 from tests.servers import RedisCluster, RedisServer, free_cluster_port, free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import penstock
 
 
 def levels(document: Any) -> dict[str, str]:
@@ -45,6 +44,7 @@ def test_a_healthy_store_has_nothing_but_ok(own_cli: CommandLine) -> None:
         [
             *("reachable", "round trip", "version", "role", "durability", "eviction"),
             *("memory", "clock", "access", "cluster", "scripts", "canary"),
+            "readers",
         ],
         "ok",
     )
@@ -195,3 +195,27 @@ def test_a_user_who_may_not_ask_for_settings_still_gets_an_answer(
     document = CommandLine(url, namespace).json("doctor")
 
     assert set(levels(document).values()) == {"ok"}
+
+
+def test_a_reader_that_has_fallen_behind_is_a_warning(
+    own_cli: CommandLine, own_server: RedisServer, namespace: str
+) -> None:
+    with penstock.connect(own_server.url, namespace=namespace) as client:
+        jobs = client.jobs("mail")
+        jobs.configure(history_cap=3)
+        jobs.add("email").cancel()
+        jobs.mark_history("lake", jobs.history()[-1].place)
+        assert levels(own_cli.json("doctor"))["readers"] == "ok"
+        for _ in range(3):
+            jobs.add("email").cancel()
+
+    result = own_cli("doctor")
+
+    assert result.exit_code == 0
+    assert "reader 'lake' of the history of queue 'mail' has fallen behind" in _plain(result.stdout)
+    assert levels(own_cli.json("doctor"))["readers"] == "warning"
+
+
+def _plain(text: str) -> str:
+    """A table without its line breaks."""
+    return " ".join(text.split())

@@ -58,7 +58,7 @@ ONLY_READ = {
     for name in (
         "count_jobs", "explain_job", "find_cancelled", "find_handed", "list_running",
         "list_schedules", "page_jobs", "read_history", "read_job_lists", "read_jobs", "read_rules",
-        "scan_jobs", "survey_jobs", "tally_jobs",
+        "scan_jobs", "survey_jobs", "tally_jobs", "describe_history", "step_history",
     )
 }
 SAME_WHEN_DONE_TWICE = {
@@ -92,6 +92,8 @@ class World:
             return answer.word, answer.jobs, answer.refused
         if name == "jobs/read_history":
             return [replace(attempt, place="") for attempt in answer]
+        if name in ("jobs/describe_history", "jobs/step_history"):
+            return len(answer)
         return None if name in SAME_WHEN_DONE_TWICE else answer
 
     def command(self, name: str, number: int = 100) -> Command[Any]:

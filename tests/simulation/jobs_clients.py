@@ -15,6 +15,7 @@ from penstock.errors import (
     ScheduleNotFound,
     StoreUnavailable,
 )
+from penstock.model.history import BEGINNING
 from penstock.model.job_options import JobSettings, make_options
 from penstock.worker.schedules import fire_schedules
 from tests.simulation.jobs_history import GIVEN_IDS
@@ -277,6 +278,18 @@ async def _read(scheduler: JobScheduler, program: Program, jobs: AsyncJobs) -> N
         job: AsyncJob[Any] = await jobs.get(scheduler.random.choice(known))
         if not (await job.explain()).reasons:
             raise Violated("nothing is said of why a job waits")
+    await _read_history(scheduler, jobs)
+
+
+async def _read_history(scheduler: JobScheduler, jobs: AsyncJobs) -> None:
+    """Reads on from its mark, after which nothing may be lost; or reads no more."""
+    bounds = await jobs.history_bounds()
+    place = next((mark.place for mark in bounds.marks if mark.reader == "lake"), BEGINNING)
+    if not (await jobs.history_bounds(place)).is_whole:
+        raise Violated(f"the history of {jobs.name} has lost something after the mark {place}")
+    entries = await jobs.history(place, limit=10)
+    if await jobs.mark_history("lake", entries[-1].place if entries else ""):
+        scheduler.happened("history marked" if entries else "history read to its end")
 
 
 async def _delete(scheduler: JobScheduler, program: Program, jobs: AsyncJobs) -> None:

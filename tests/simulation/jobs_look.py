@@ -329,6 +329,7 @@ _OPENERS: dict[str, Callable[..., Any]] = defaultdict(
         "schedules": _mapping(bytes.decode, _raw),
         "slots": _mapping(bytes.decode, int),
         "history": int,
+        "marks": _mapping(bytes.decode, bytes.decode),
         "queues": lambda flat: frozenset(name.decode() for name, _ in _pairs(flat)),
         "workers": _mapping(bytes.decode, int),
         "condemned": lambda flat: frozenset(name.decode() for name, _ in _pairs(flat)),

@@ -182,8 +182,8 @@ JOB_MUTATIONS = [
     ),
     Mutation(
         "a deleted queue leaves its history behind",
-        "'schedules', 'slots', 'history'}",
-        "'schedules', 'slots'}",
+        "'schedules', 'slots', 'history', 'marks'}",
+        "'schedules', 'slots', 'marks'}",
         "these keys are left",
     ),
 ]

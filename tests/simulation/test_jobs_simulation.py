@@ -43,6 +43,7 @@ SOMETIMES = (
     "producer crashed",
     "clock jumped",
     "scripts flushed",
+    "history marked",
     # how jobs come and end
     "came by send_jobs",
     "came by fire_schedule",

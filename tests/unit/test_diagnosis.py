@@ -6,6 +6,7 @@ import pytest
 
 from penstock.cli import diagnosis
 from penstock.client.address import Endpoint
+from penstock.model.history import HistoryBounds, Mark
 
 
 @pytest.mark.parametrize(
@@ -72,3 +73,34 @@ def test_a_cluster_with_slots_that_nobody_serves_is_a_problem() -> None:
     info = {"cluster_state": "fail", "cluster_slots_ok": "10923", "cluster_size": "2"}
 
     assert diagnosis.judge_cluster(info, is_cluster_url=True).level == "problem"
+
+
+NOW_MS = 1_800_000_000_000
+DAY_MS = 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("place", "length", "found"),
+    [
+        (f"{NOW_MS}-0", 9, []),
+        (f"{NOW_MS - 1}-0", 5, []),
+        ("0-0", 5, []),
+        ("0-0", 6, [("warning", "6 entries are kept of at most 10")]),
+        (f"{NOW_MS - 1}-0", 6, [("warning", "6 entries are kept of at most 10")]),
+        (f"{NOW_MS - 2 * DAY_MS}-0", 5, [("warning", "it has read up to 48 hours ago")]),
+        (f"{NOW_MS - 9 * DAY_MS}-0", 5, [("problem", "and the oldest is")]),
+    ],
+)
+def test_readers_are_judged_by_what_is_kept_for_them(
+    place: str, length: int, found: list[tuple[str, str]]
+) -> None:
+    first, last = f"{NOW_MS - 8 * DAY_MS}-0", f"{NOW_MS}-0"
+    marks = (Mark("lake", place, NOW_MS / 1000),)
+    bounds = HistoryBounds(
+        NOW_MS / 1000, "i1", length, length, first, last, "0-0", False, first, 10, marks
+    )
+
+    judged = diagnosis.judge_readers("mail", bounds)
+
+    assert [finding.level for finding in judged] == [level for level, _ in found]
+    assert all(text in finding.message for finding, (_, text) in zip(judged, found, strict=True))

@@ -13,7 +13,7 @@ import penstock
 from penstock.errors import PenstockError, ProtocolError
 from penstock.model.jobs import STATE_CODES
 from penstock.store.command import QueueAbsent, QueueTaken
-from penstock.store.commands import job_checks, job_records, job_rules, job_staging, jobs
+from penstock.store.commands import history, job_checks, job_records, job_rules, job_staging, jobs
 from penstock.store.commands.job_rules import MoreToDo
 from penstock.store.commands.jobs import IdTaken
 from penstock.store.keys import JOB_KEY_TYPES, QUEUE_KEY_TYPES, NamespaceKeys
@@ -35,7 +35,7 @@ OF_ONE_SCRIPT = {
 }
 FUNCTIONS = {
     f"jobs/{OF_ONE_SCRIPT.get(name, name)}"
-    for module in (jobs, job_records, job_rules, job_staging, job_checks)
+    for module in (jobs, job_records, job_rules, job_staging, job_checks, history)
     for name, function in getmembers(module, isfunction)
     if function.__module__ == module.__name__
     and not name.startswith("_")
@@ -55,7 +55,7 @@ PERMITTED = {
     "HGET", "HMGET", "HSET", "HDEL", "HLEN", "HEXISTS", "HINCRBY", "HSCAN", "HRANDFIELD",
     "SADD", "SREM", "SPOP", "SCARD", "SISMEMBER", "SRANDMEMBER",
     "ZADD", "ZREM", "ZCARD", "ZSCORE", "ZCOUNT", "ZRANGE", "ZRANGEBYSCORE", "ZREVRANGEBYSCORE",
-    "XADD", "XLEN",
+    "XADD", "XLEN", "XINFO",
     "PUBLISH", "PUBSUB",
 }
 # These read or remove all of something, so that must be bounded: jobs held by a worker (MAX_HELD),
@@ -68,7 +68,8 @@ BOUNDED = {
     ("HGETALL", "keys.types"),
     ("ZREMRANGEBYSCORE", "keys.alarms"),
     ("SMEMBERS", "keys.paused_types"),
-    ("XRANGE", "keys.history"),
+    ("XRANGE", "keys.history"), ("XREVRANGE", "keys.history"), ("XTRIM", "keys.history"),
+    ("HGETALL", "keys.marks"),
     # For checks and repairs alone.
     ("SMEMBERS", "keys.members"), ("SMEMBERS", "keys.idle"),
     # By whom the last plain jobs were sent and reported, when no job is counted any more.
@@ -179,7 +180,7 @@ def test_a_script_answers_only_what_its_header_lists(script: Script) -> None:
 def test_a_decoder_knows_the_reply(name: str, word: str) -> None:
     refusals = {"full": "queue_full", "conflict": "job_conflict", "tasks": "wrong_kind"}
     refusals["no_number"] = "store_error"
-    refusals |= {"too_many": "queue_full"} if name == "put_schedule" else {}
+    refusals |= {"too_many": "queue_full"} if name in ("put_schedule", "mark_history") else {}
     try:
         COMMANDS[f"jobs/{name}"].decode(REPLIES[name][word])
     except (QueueAbsent, QueueTaken, IdTaken, MoreToDo):

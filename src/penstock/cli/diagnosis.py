@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from penstock.cli.render import size
 from penstock.client.wire import version_of
+from penstock.model.history import BEGINNING, place_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.client.address import Endpoint
+    from penstock.model.history import HistoryBounds
 
 Level = Literal["ok", "warning", "problem"]
 
@@ -19,6 +21,7 @@ _CLOCK_S = 1.0
 _NEARLY_FULL = 0.8
 _FULL = 0.95
 _SLOTS = "16384"
+_BEHIND_S = 86400
 
 
 class Finding(NamedTuple):
@@ -151,3 +154,28 @@ def judge_cluster(info: Mapping[str, str], is_cluster_url: bool) -> Finding:
         return Finding("cluster", "ok", f"{message} by {info.get('cluster_size')} primaries")
     advice = "queues in the other slots cannot be used; look at CLUSTER NODES and mend it"
     return Finding("cluster", "problem", message, advice)
+
+
+def judge_readers(queue: str, bounds: HistoryBounds) -> list[Finding]:
+    """The readers of a history that have fallen behind."""
+    found = []
+    for mark in bounds.marks:
+        behind_s = bounds.now - place_key(mark.place)[0] / 1000
+        first = bounds.first or mark.place
+        if mark.place == bounds.last or (mark.place == BEGINNING and not bounds.length):
+            continue
+        name = f"reader {mark.reader!r} of the history of queue {queue!r}"
+        advice = (
+            "let it read on, raise history_cap (penstock job configure), or forget it, which a "
+            "week of silence does too"
+        )
+        if place_key(mark.place) < place_key(first) and mark.place != BEGINNING:
+            message = f"{name} has lost entries: it has read up to {mark.place}, and the oldest "
+            found.append(Finding("readers", "problem", f"{message}is {first}", advice))
+        elif bounds.length > bounds.cap / 2:
+            message = f"{name} has fallen behind: {bounds.length} entries are kept of at most "
+            found.append(Finding("readers", "warning", f"{message}{bounds.cap}", advice))
+        elif mark.place != BEGINNING and behind_s > _BEHIND_S:
+            message = f"{name} has fallen behind: it has read up to {behind_s / 3600:.0f} hours ago"
+            found.append(Finding("readers", "warning", message, advice))
+    return found

@@ -17,7 +17,7 @@ from penstock.cli.options import Target, examples, with_store
 from penstock.cli.render import counted, print_json, print_table, printable, say
 from penstock.client._sync.client import Penstock
 from penstock.client.wire import ConnectionLost, ReplyError, pack, parse_info, store_error
-from penstock.errors import PenstockError, UnsafeStore
+from penstock.errors import PenstockError, UnknownLayout, UnsafeStore
 from penstock.store.script import load, script_names
 
 if TYPE_CHECKING:
@@ -60,7 +60,10 @@ def _examine(at: Target) -> Iterator[Finding]:
             findings = list(_servers(client))
             yield from findings
             if all(finding.level == "ok" for finding in findings if finding.check == "reachable"):
-                yield from _canary(client)
+                findings = list(_canary(client))
+                yield from findings
+                if all(finding.level == "ok" for finding in findings):
+                    yield from _readers(client)
     except ConnectionLost as error:
         yield _unreachable(str(error))
     except PenstockError as error:
@@ -160,6 +163,20 @@ def _canary(client: Penstock) -> Iterator[Finding]:
         yield Finding("canary", "warning", message, "mend the problems above first")
     except PenstockError as error:
         yield Finding("canary", "problem", str(error))
+
+
+def _readers(client: Penstock) -> Iterator[Finding]:
+    """Whether those for whom histories are kept still read them."""
+    readers, behind = 0, []
+    for queue in client.inspect():
+        if queue.kind == "jobs":
+            with suppress(UnknownLayout):
+                bounds = client.jobs(queue.name).history_bounds()
+                readers += len(bounds.marks)
+                behind += diagnosis.judge_readers(queue.name, bounds)
+    yield from behind
+    if not behind:
+        yield Finding("readers", "ok", f"{counted(readers, 'named reader')} of histories")
 
 
 def _load(client: Penstock, channel: Channel, name: str) -> None:

@@ -149,7 +149,8 @@ def share(at: Target, queue: str, tenant: str, weight: int) -> None:
 @click.option("--keep-dead", "keep_dead_s", metavar="S", type=float, help="The same of dead ones.")
 @click.option("--keep-count", metavar="N", type=int, help="How many finished jobs are kept.")
 @click.option("--keep-bytes", metavar="N", type=int, help="How many bytes of them are kept.")
-@click.option("--history", "history_length", metavar="N", type=int, help="Attempts in the history.")
+@click.option("--history", "history_length", metavar="N", type=int, help="Entries of the history.")
+@click.option("--history-cap", metavar="N", type=int, help="The same while it has named readers.")
 @click.option(
     "--default",
     "defaults",

@@ -24,9 +24,17 @@ class JobQueueSettings(TypedDict, total=False):
     keep_count: int | None
     keep_bytes: int | None
     history_length: int | None
+    history_cap: int | None
 
 
-_COUNTS = {"max_length": 1, "max_bytes": 1, "keep_count": 0, "keep_bytes": 0, "history_length": 1}
+_COUNTS = {
+    "max_length": 1,
+    "max_bytes": 1,
+    "keep_count": 0,
+    "keep_bytes": 0,
+    "history_length": 1,
+    "history_cap": 1,
+}
 _TIMES = {"ageing_s": "ageing_ms", "keep_s": "keep_ms", "keep_dead_s": "keep_dead_ms"}
 
 

@@ -75,6 +75,7 @@ JOB_KEY_TYPES = {
     "schedules": "hash",
     "slots": "zset",
     "history": "stream",
+    "marks": "hash",
 }
 """What a queue of jobs has beside `meta`, `members`, `idle`, `running` and `memory`; the scripts
 put these words after the tag of the queue themselves, as there can be any number of lines and
@@ -94,6 +95,7 @@ handles. suspects: worker -> the job that may be what kills workers, which it ho
 progress: id -> what it said last; log:<id>; attempts:<id>: those that did not end well. alarms:
 worker -> when it was told to look (ms). schedules: name -> definition; slots: name -> when it is
 due (ms). history: one entry for each attempt that has ended, and each job that ended without one.
+marks: reader of the history -> the last entry that it has read, and when it said so (ms).
 """
 
 OWNED_KINDS = frozenset(

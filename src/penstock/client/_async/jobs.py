@@ -139,7 +139,8 @@ class AsyncJobs(AsyncJobSending, AsyncJobLists):
         `max_length`, `max_bytes`: how many jobs, and bytes of data, may wait. `ageing_s`: a job
         counts as one step more urgent for every so many seconds that it waits. `keep_s`,
         `keep_dead_s`, `keep_count`, `keep_bytes`: how long, how many and how many bytes of finished
-        jobs are kept. `history_length`: how many attempts the history has.
+        jobs are kept. `history_length`: how many entries the history has; `history_cap`: how many
+        it may have while somebody reads it who has set a mark.
         """
         given = check_job_settings(settings)
         await self._client.queue(self.name)._in_queue(

@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock.client._sync.jobs_part import CHUNK, JobsPart
 from penstock.codec.ids import id_number
 from penstock.codec.values import split_words
 from penstock.errors import InvalidArgument, JobNotFound, QueueNotFound
+from penstock.model.history import BEGINNING, MOST_TRIMMED, check_place
 from penstock.model.job_filters import (
     JobFilter,
     check_one,
@@ -22,19 +22,19 @@ from penstock.model.job_filters import (
 )
 from penstock.model.job_options import MAX_WORDS
 from penstock.model.jobs import JOB_STATES, STATES_BY_CODE, WHY_ABSENT, JobPage
-from penstock.model.names import shown
-from penstock.store.commands import job_records
+from penstock.model.names import check_name
+from penstock.store.commands import history, job_records
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.client._sync.job import Job
+    from penstock.model.history import HistoryBounds
     from penstock.model.job_filters import FilterSettings
     from penstock.model.jobs import EndedAttempt, JobInfo, JobState
     from penstock.store.commands.job_records import IdPage
 
 _MAX_SEARCHED = 10_000
-_PLACE = re.compile(r"-|\d{1,20}-\d{1,20}")
 
 
 class JobLists(JobsPart):
@@ -129,18 +129,36 @@ class JobLists(JobsPart):
         return self._tally("G")
 
     def history(self, after: str = "-", limit: int = 1000) -> list[EndedAttempt]:
-        """Attempts that have ended, oldest first, after a place (`place` of the last one read).
+        """Attempts that have ended, and jobs that ended without one, oldest first, after a place
+        (`place` of the last one read).
 
-        Unlike events, it is kept: the last `history_length` attempts or so, 100,000 by default.
+        Unlike events, it is kept: the last `history_length` entries or so, 100,000 by default.
         """
-        place: object = after
-        if not isinstance(place, str) or not _PLACE.fullmatch(place):
-            raise InvalidArgument(
-                f"{shown(place)} is no place in a history; give the `place` of an attempt, or '-'"
-            )
+        if after != "-":
+            check_place(after)
         if type(limit) is not int or not 1 <= limit <= 10_000:
             raise InvalidArgument(f"limit is {limit!r}; give a whole number from 1 to 10000")
-        return self._store.run(job_records.read_history(self._keys, after, limit))
+        return self._store.run(history.read_history(self._keys, after, limit))
+
+    def history_bounds(self, anchor: str = BEGINNING) -> HistoryBounds:
+        """What the history has, who reads it, and whether anything after `anchor` is lost."""
+        return self._store.run(history.describe_history(self._keys, check_place(anchor)))
+
+    def mark_history(self, reader: str, place: str) -> bool:
+        """Say that `reader` has read the history up to `place`, so that what comes after it is
+        kept for this reader, up to `history_cap` entries, until a week after it last said so.
+        An empty place ends that. False if there is no such queue.
+        """
+        check_name("reader", reader)
+        if place:
+            check_place(place)
+        removed: int | None = MOST_TRIMMED
+        # They go in whole blocks, so there may be more of them when almost as many went.
+        while removed is not None and removed > MOST_TRIMMED // 2:
+            removed = self._store.run_once(
+                lambda operation: history.mark_history(self._keys, operation, reader, place)
+            )
+        return removed is not None
 
     def _rarest(self, words: Sequence[str]) -> tuple[str, IdPage]:
         """The rarest of some words, and the newest jobs that have it.

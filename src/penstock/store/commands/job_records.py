@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from penstock.codec.records import (
     StoredJob,
     open_attempt,
-    open_ended_attempt,
     open_job,
     open_stored_job,
 )
-from penstock.model.jobs import STATES_BY_CODE, Attempt, EndedAttempt, JobInfo, JobState
+from penstock.model.jobs import STATES_BY_CODE, Attempt, JobInfo, JobState
 from penstock.model.queues import Deleted
 from penstock.store.command import Command, Operation, unexpected
 from penstock.store.commands.jobs import check_jobs
@@ -28,7 +27,6 @@ REMOVE_JOBS = load("jobs/remove_jobs")
 CHANGE_JOB = load("jobs/change_job")
 READ_JOBS = load("jobs/read_jobs")
 READ_JOB_LISTS = load("jobs/read_job_lists")
-READ_HISTORY = load("jobs/read_history")
 PAGE_JOBS = load("jobs/page_jobs")
 COUNT_JOBS = load("jobs/count_jobs")
 TALLY_JOBS = load("jobs/tally_jobs")
@@ -36,21 +34,6 @@ LIST_RUNNING = load("jobs/list_running")
 EXPLAIN_JOB = load("jobs/explain_job")
 PURGE_JOBS = load("jobs/purge_jobs")
 DELETE_JOBS = load("jobs/delete_jobs")
-
-
-def read_history(keys: QueueKeys, after: str, limit: int) -> Command[list[EndedAttempt]]:
-    """Attempts that have ended, after a place in the history ('-': from the oldest)."""
-
-    def decode(reply: list[Any]) -> list[EndedAttempt]:
-        if reply[0] != b"ok":
-            check_jobs(keys, READ_HISTORY, reply)
-            raise unexpected(READ_HISTORY, reply)
-        return [
-            open_ended_attempt(place.decode(), packed)
-            for place, packed in zip(reply[1::2], reply[2::2], strict=True)
-        ]
-
-    return Command(READ_HISTORY, (keys.meta,), (after, limit), decode)
 
 
 def cancel_jobs(keys: QueueKeys, operation: Operation, ids: Sequence[int]) -> Command[list[str]]:

@@ -325,7 +325,7 @@ function jobs.write_changes(keys, changes, now)
   call_in_chunks('ZADD', keys.finished, changes.finished)
   call_in_chunks('ZADD', keys.buried, changes.buried)
   jobs.write_lists(keys, changes)
-  if #changes.entries > 0 then jobs.record_entries(keys, changes.entries) end
+  if #changes.entries > 0 then jobs.record_entries(keys, changes.entries, now) end
   jobs.publish_events(keys, changes, now)
 end
 

@@ -73,7 +73,15 @@ end
 -- layout, attempt (0: none), waited_ms, bytes, when; id, type, tenant, worker, outcome, ran_us, cpu_us; then, which the
 -- oldest entries lack, priority, created, code of the state that followed ('-': removed), type of the error
 jobs.ENDED = '>BHI6I4I6Bc0Bc0Bc0Bc0Bc0Bc0Bc0i4I6c1Bc0'
-jobs.HISTORY_LENGTH, jobs.REMOVED = '100000', '-'
+jobs.HISTORY_LENGTH, jobs.HISTORY_CAP, jobs.REMOVED = '100000', '10000000', '-'
+
+-- How many entries are kept: more while somebody has said that they are still to be read (see marks.lua).
+local function history_limit(length, cap, marked_until, now)
+  length = length or jobs.HISTORY_LENGTH
+  if not marked_until or tonumber(marked_until) <= now then return length end
+  cap = cap or jobs.HISTORY_CAP
+  return tonumber(cap) > tonumber(length) and cap or length
+end
 
 local function pack_ended(id, type, tenant, priority, created, bytes, attempt, outcome, waited_ms, ran_us, cpu_us, worker, state,
     error_type, now)
@@ -90,9 +98,10 @@ function jobs.record_ending(changes, id, facts, outcome, state, now)
     now - facts.since, '0', '0', '', state, '', now)
 end
 
-function jobs.record_entries(keys, entries)
+function jobs.record_entries(keys, entries, now)
   local settings = keys.settings or jobs.read_settings(keys)
-  local call, history, length = redis.call, keys.history, settings.history_length or jobs.HISTORY_LENGTH
+  local call, history = redis.call, keys.history
+  local length = history_limit(settings.history_length, settings.history_cap, settings.marked_until, now)
   for index = 1, #entries do call('XADD', history, 'MAXLEN', '~', length, '*', 'attempt', entries[index]) end
 end
 
@@ -127,6 +136,15 @@ function jobs.outdated_jobs(keys, changes, now, limit)
     end
   end
   return places, ids, all
+end
+
+-- When all readers are gone, so are their marks.
+-- seldom
+function jobs.drop_old_marks(keys, now)
+  local marked_until = keys.settings.marked_until
+  if not marked_until or tonumber(marked_until) > now then return end
+  redis.call('UNLINK', keys.marks)
+  redis.call('HDEL', keys.meta, 'marked_until')
 end
 
 -- seldom

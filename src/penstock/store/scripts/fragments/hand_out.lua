@@ -202,6 +202,7 @@ end
 -- Returns how many there were.
 -- seldom
 function jobs.purge_up_to(keys, changes, limit, now)
+  jobs.drop_old_marks(keys, now)
   local places, ids, all = jobs.outdated_jobs(keys, changes, now, limit)
   -- What is wrong with a list of theirs is told to whoever asks for a purge; it is no concern of this worker.
   if #ids == 0 or not pcall(jobs.check_moves, keys, all) then return 0 end

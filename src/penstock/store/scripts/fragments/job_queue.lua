@@ -4,11 +4,12 @@
 function jobs.read_settings(keys)
   local found = redis.call('HMGET', keys.meta, 'incarnation', 'kind', 'layout', 'enqueued', 'paused', 'ageing_ms',
     'history_length', 'keep_ms', 'keep_dead_ms', 'keep_count', 'keep_bytes', 'kept_bytes', 'max_length', 'max_bytes',
-    'waiting_bytes', 'turn', 'newest')
+    'waiting_bytes', 'turn', 'newest', 'history_cap', 'marked_until')
   keys.settings = {incarnation = found[1], kind = found[2], layout = found[3], enqueued = found[4], paused = found[5],
     ageing_ms = found[6], history_length = found[7], keep_ms = found[8], keep_dead_ms = found[9], keep_count = found[10],
     keep_bytes = found[11], kept_bytes = found[12], max_length = found[13], max_bytes = found[14],
-    waiting_bytes = found[15], turn = found[16], newest = found[17]}
+    waiting_bytes = found[15], turn = found[16], newest = found[17], history_cap = found[18],
+    marked_until = found[19]}
   return keys.settings
 end
 

@@ -25,7 +25,7 @@ local function report_plain(memory, operation, meta, running)
   local run, run_of_type, run_of_tenant = name_plain_counts(jobs.RUNNING, type, tenant)
   local ended, ended_of_type, ended_of_tenant = name_plain_counts(jobs.DONE, type, tenant)
   local found = call('HMGET', meta, 'layout', 'paused', 'history_length', reporter, 'finished', 'done', 'kept_bytes',
-    run, run_of_type, run_of_tenant, ended, ended_of_type, ended_of_tenant)
+    run, run_of_type, run_of_tenant, ended, ended_of_type, ended_of_tenant, 'history_cap', 'marked_until')
   local layout, paused, history_length, note = unpack(found, 1, 4)
   if not layout or (tonumber(layout) or math.huge) > jobs.LAYOUT or paused then return nil end
   for index = 5, 13 do
@@ -48,8 +48,9 @@ local function report_plain(memory, operation, meta, running)
   -- Then what was not looked at, and can be taken back if one of these keys is of a wrong type.
   local history, kept, written, entry, has_waited = base .. 'history', base .. 'finished', 0, nil, false
   local is_well, problem = pcall(function()
-    entry = call('XADD', history, 'MAXLEN', '~', history_length or jobs.HISTORY_LENGTH, '*', 'attempt', pack_ended(id, type, tenant,
-      priority, created, bytes, attempt, 'done', started - since, ARGV[8], ARGV[9], holder, jobs.DONE, '', now))
+    entry = call('XADD', history, 'MAXLEN', '~', history_limit(history_length, found[14], found[15], now), '*', 'attempt',
+      pack_ended(id, type, tenant, priority, created, bytes, attempt, 'done', started - since, ARGV[8], ARGV[9], holder,
+        jobs.DONE, '', now))
     call('ZADD', kept, whole(now), id)
     written = 1
     has_waited = call('SREM', idle, worker) == 1 -- with a slot that was free all the time

@@ -112,7 +112,7 @@ if last == '1' and left == 0 and running == 0 then
   if left == 0 then
     keep_all_notes(keys.meta, keys.base)
     for _, kind in ipairs({'meta', 'unique_jobs', 'windows', 'limits', 'buckets', 'busy', 'shares', 'paused_types',
-        'suspects', 'progress', 'alarms', 'batches', 'batch_times', 'schedules', 'slots', 'history'}) do
+        'suspects', 'progress', 'alarms', 'batches', 'batch_times', 'schedules', 'slots', 'history', 'marks'}) do
       redis.call('UNLINK', keys[kind])
     end
     gone = incarnation

@@ -32,6 +32,7 @@ end
 jobs.check_moves(keys, all)
 
 allow_when_full(memory)
+if states == 'kept' then jobs.drop_old_marks(keys, now) end
 jobs.purge_jobs(keys, changes, places, ids, all)
 jobs.write_changes(keys, changes, now)
 local left = redis.call('ZCARD', keys.finished) + redis.call('ZCARD', keys.buried)

@@ -1,19 +1,20 @@
--- Read attempts that have ended, in the order in which they did.
+-- Read entries of the history, in the order in which they were written.
 --
 -- KEYS[1] meta   hash    settings and counters; its tag names all other keys of the queue
 -- ARGV[1] after  string  place after which to go on, or '-' for the oldest
--- ARGV[2] limit  int     1 to 10000
+-- ARGV[2] until  string  place of the last entry to read, or '+' for the newest
+-- ARGV[3] limit  int     1 to 10000
 --
 -- Returns {'ok', place, attempt, ...}   as endings.lua packs it
 --         {'newer', layout}             the queue was written by a newer version
 -- include job_keys
 local keys = jobs.keys_beside(KEYS[1])
-local after, limit = unpack(ARGV)
+local after, until_, limit = unpack(ARGV)
 
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
 local reply = {'ok'}
-for _, entry in ipairs(redis.call('XRANGE', keys.history, after == '-' and '-' or '(' .. after, '+', 'COUNT', limit)) do
+for _, entry in ipairs(redis.call('XRANGE', keys.history, after == '-' and '-' or '(' .. after, until_, 'COUNT', limit)) do
   reply[#reply + 1] = entry[1]
   reply[#reply + 1] = entry[2][2]
 end
