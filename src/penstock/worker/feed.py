@@ -10,7 +10,7 @@ import threading
 from collections import deque
 from contextlib import asynccontextmanager, suppress
 from time import perf_counter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from penstock.executors.assignment import Context
 from penstock.store.commands import processes, queues
@@ -75,6 +75,8 @@ class Feed:
     so that the store and the worker are busy at the same time.
     """
 
+    kind: Literal["tasks", "jobs"] = "tasks"
+    """what the queue holds"""
     at_once = _AT_ONCE
     """how many tasks one request may finish or start: a script must not take long"""
 

@@ -50,6 +50,7 @@ class JobFeed(Feed):
     falls due is seen to.
     """
 
+    kind = "jobs"
     at_once = _AT_ONCE
 
     def __init__(

@@ -27,6 +27,7 @@ from penstock.worker.desk_feed import DeskFeed
 from penstock.worker.feed import Feed
 from penstock.worker.handlers import Handlers, as_handlers
 from penstock.worker.job_feed import JobFeed
+from penstock.worker.mover import finish_batches
 from penstock.worker.order import QueueOrder
 from penstock.worker.prefetch import TOO_LONG_S
 from penstock.worker.wakeup import listen
@@ -209,6 +210,10 @@ class Worker:
             tasks = [asyncio.create_task(feed.serve()) for feed in self._feeds]
             tasks += listen(self._client.store, self._feeds)
             tasks.append(asyncio.create_task(self._look()))
+            tasks += [
+                asyncio.create_task(finish_batches(self._client.store, feed.keys, feed.kind))
+                for feed in self._feeds
+            ]
             await self._until(lambda: self._stops > 0 or session.lease.is_lost, tasks)
             if not session.lease.is_lost:
                 await self._wind_down(session, tasks)

@@ -1,0 +1,96 @@
+"""Workers finish what a writer that died has decided."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import penstock
+from penstock.client._async.staging import decide_batch, stage_chunk
+from penstock.codec.chunks import pack_chunk
+from penstock.model.staging import Stage
+from penstock.worker.mover import finish_batches
+from tests.running_worker import RunningWorker, stopped_in_the_end
+from tests.servers import wait_for
+
+if TYPE_CHECKING:
+    from tests.servers import RedisServer
+
+
+async def leave_a_batch(ps: penstock.AsyncPenstock, rows: int) -> None:
+    """Decides a batch of chunks of two tasks, and moves nothing."""
+    keys = ps.keys.queue("mail")
+    for index in range(rows // 2):
+        chunk = pack_chunk([b"%d" % row for row in (2 * index, 2 * index + 1)])
+        await stage_chunk(ps.store, keys, "batch", "stage", index, chunk, 10_000)
+    stages = [Stage("stage", rows // 2, rows, 1)]
+    await decide_batch(ps.store, ps.keys, "mail", "tasks", "batch", 0, stages)
+
+
+def test_what_was_decided_and_left_is_moved_as_room_comes(
+    server: RedisServer, namespace: str
+) -> None:
+    async def story() -> list[bytes]:
+        async with await penstock.aconnect(server.url, namespace=namespace) as ps:
+            queue = ps.queue("mail")
+            await queue.configure(max_length=3)
+            await leave_a_batch(ps, 10)
+            mover = asyncio.create_task(
+                finish_batches(ps.store, ps.keys.queue("mail"), "tasks", every_s=0.01)
+            )
+            done: list[bytes] = []
+            async with ps.worker() as worker:
+                await worker.start_work("mail")
+                while len(done) < 10:
+                    for process in await worker.start_tasks("mail", 2):
+                        done.append(process.task)
+                        await process.finish()
+                    await asyncio.sleep(0)
+            mover.cancel()
+            with suppress(asyncio.CancelledError):
+                await mover
+            return done
+
+    assert asyncio.run(asyncio.wait_for(story(), 60)) == [b"%d" % row for row in range(10)]
+
+
+def test_a_batch_that_cannot_be_read_does_not_end_the_worker(
+    server: RedisServer, namespace: str
+) -> None:
+    async def story() -> bool:
+        async with await penstock.aconnect(server.url, namespace=namespace) as ps:
+            await leave_a_batch(ps, 2)
+            stage = ps.keys.queue("mail").stage("stage")
+            await ps.store.call(stage, "HSET", stage, "0", "no chunk")
+            mover = asyncio.create_task(
+                finish_batches(ps.store, ps.keys.queue("mail"), "tasks", every_s=0.001)
+            )
+            await asyncio.wait([mover], timeout=0.3)
+            is_alive = not mover.done()
+            mover.cancel()
+            return is_alive
+
+    assert asyncio.run(story())
+
+
+def test_a_running_worker_moves_what_was_left(server: RedisServer, namespace: str) -> None:
+    """With the pace of a real one."""
+    done: list[bytes] = []
+
+    async def prepare() -> None:
+        async with await penstock.aconnect(server.url, namespace=namespace) as ps:
+            await leave_a_batch(ps, 4)
+
+    def handle(task: bytes, context: penstock.Context) -> None:
+        done.append(task)
+
+    asyncio.run(prepare())
+    with (
+        penstock.connect(server.url, namespace=namespace) as ps,
+        stopped_in_the_end() as started,
+    ):
+        started.append(RunningWorker(ps.settings, {"mail": handle}).start())
+        wait_for(lambda: len(done) == 4, 60)
+
+    assert sorted(done) == [b"0", b"1", b"2", b"3"]
