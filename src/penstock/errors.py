@@ -231,6 +231,12 @@ class NoJob(PenstockError):
     code = "no_job"
 
 
+class HistoryLost(PenstockError):
+    """Entries of a history are gone that a reader has not read yet."""
+
+    code = "history_lost"
+
+
 class SparkNotFound(PenstockError):
     """PySpark is missing, or is of a version that penstock does not work with."""
 

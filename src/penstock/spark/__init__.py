@@ -8,7 +8,8 @@ from penstock.spark.requirements import check_requirements
 check_requirements()
 
 # Behind the check, so that its message comes before any failed import.
+from penstock.spark.history_offsets import mark_offsets  # noqa: E402
 from penstock.spark.session import register, session  # noqa: E402
 from penstock.spark.source import PenstockSource  # noqa: E402
 
-__all__ = ["PenstockSource", "register", "session"]
+__all__ = ["PenstockSource", "mark_offsets", "register", "session"]

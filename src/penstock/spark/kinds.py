@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from penstock.model.jobs import JOB_STATES, JobState
+from penstock.spark.history_offsets import starting_offsets
 from penstock.spark.options import Kind, Option, text
 
 if TYPE_CHECKING:
@@ -32,6 +33,12 @@ def instant_ms(value: str) -> int:
     if instant.tzinfo is None:
         raise ValueError
     return -((_EPOCH - instant) // timedelta(milliseconds=1))
+
+
+def true_or_false(value: str) -> bool:
+    if value.lower() not in ("true", "false"):
+        raise ValueError
+    return value.lower() == "true"
 
 
 def _job_states(value: str) -> tuple[JobState, ...]:
@@ -74,6 +81,31 @@ READ_JOBS = Kind(
             whole_number(1, 100_000),
             "a whole number from 1 to 100000",
             default=64,
+        ),
+    ),
+)
+
+READ_HISTORY = Kind(
+    "to read history",
+    Option("history", text, "the name of a queue, or several with commas between them"),
+    (
+        Option("type", text, "a type of jobs"),
+        Option("tenant", text, "a tenant"),
+        Option("since", instant_ms, _INSTANT),
+        Option("until", instant_ms, _INSTANT),
+        Option(
+            "startingOffsets",
+            starting_offsets,
+            'earliest, latest, or JSON such as {"images": "earliest"}',
+        ),
+        Option("maxRowsPerTrigger", whole_number(1, 10**9), "a whole number from 1 up"),
+        Option("reader", text, "the name under which history is kept for this stream"),
+        Option("failOnDataLoss", true_or_false, "true or false", default=True),
+        Option(
+            "entries_per_partition",
+            whole_number(1, 10**9),
+            "a whole number from 1 up",
+            default=100_000,
         ),
     ),
 )

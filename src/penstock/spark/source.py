@@ -8,9 +8,11 @@ from pyspark.sql.datasource import DataSource
 
 from penstock.errors import InvalidArgument
 from penstock.spark import schemas
+from penstock.spark.history_reader import HistoryReader
+from penstock.spark.history_stream import HistoryStreamReader
 from penstock.spark.job_packing import job_packer
 from penstock.spark.job_reader import JobReader
-from penstock.spark.kinds import READ_JOBS, READ_QUEUE
+from penstock.spark.kinds import READ_HISTORY, READ_JOBS, READ_QUEUE
 from penstock.spark.options import parse_request
 from penstock.spark.packing import task_packer
 from penstock.spark.sink import BatchSink, StreamSink, Target
@@ -54,6 +56,7 @@ WRITERS: dict[Kind, Writable] = {
 READERS: dict[Kind, Readable] = {
     READ_JOBS: Readable(schemas.JOBS, JobReader),
     READ_QUEUE: Readable(schemas.TASKS, TaskReader),
+    READ_HISTORY: Readable(schemas.HISTORY, HistoryReader),
 }
 
 
@@ -72,6 +75,16 @@ class PenstockSource(DataSource):
         readable = READERS[request.kind]
         _check_schema(schema, readable.schema)
         return readable.reader(request, find_connection(request.url, request.namespace))
+
+    def streamReader(self, schema: StructType) -> HistoryStreamReader:
+        request = self._read_request()
+        if request.kind is not READ_HISTORY:
+            raise InvalidArgument(
+                f"option {request.kind.target.name!r} is not read as a stream, only history is; "
+                "use read instead of readStream, or the option 'history'"
+            )
+        _check_schema(schema, schemas.HISTORY)
+        return HistoryStreamReader(request, find_connection(request.url, request.namespace))
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchSink:
         request = self._write_request(overwrite)

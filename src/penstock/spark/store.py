@@ -5,16 +5,17 @@ from __future__ import annotations
 import socket
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.client._sync.client import Penstock
 from penstock.client._sync.store import Store
 from penstock.client.connect import find_settings
+from penstock.client.wire import ConnectionLost, pack
 from penstock.errors import InvalidArgument
 from penstock.store.keys import NamespaceKeys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from penstock.client.settings import Settings
     from penstock.store.keys import QueueKeys
@@ -70,3 +71,18 @@ def find_connection(url: str | None, namespace: str | None) -> Connection:
     started if need be.
     """
     return Connection(find_settings(url, namespace), socket.gethostname())
+
+
+def call_meanwhile(
+    store: Store, key: str, parts: tuple[str | int, ...], meanwhile: Callable[[], None]
+) -> Any:
+    """Run a plain command that only reads, and `meanwhile` while it is under way, if it gets so
+    far.
+    """
+    try:
+        reply = store.router.exchange(key, pack(*parts), meanwhile)
+    except ConnectionLost:
+        reply = None
+    if isinstance(reply, list):
+        return reply
+    return store.call(key, *parts)  # which knows what to do about errors
