@@ -9,7 +9,7 @@ from penstock.codec.chunks import pack_chunk
 from penstock.codec.records import pack_head
 from penstock.model.job_options import JobOptions, JobSettings, make_options
 from penstock.model.jobs import HandedOut, Report
-from penstock.model.staging import Stage
+from penstock.model.staging import Keep, Stage
 from penstock.store.command import Command, Operation
 from penstock.store.commands import (
     history,
@@ -290,7 +290,10 @@ class _World:
             chunk = pack_chunk(staged_jobs())
             self._run(staging.stage_chunk(self._queue, "b", staged, 0, chunk, 1000))
         decided = [Stage("s1", chunks=1, rows=2, largest=6)]
-        self._run(staging.decide_batch(self._queue, self._next(), "b1", 0, "jobs", decided))
+        keep = Keep("batch b1", HOUR_MS)
+        self._run(
+            staging.decide_batch(self._queue, self._next(), "b1", 0, "jobs", decided, keep=keep)
+        )
 
     def _send(self, sent: Group) -> None:
         assert not self._run(jobs.send_jobs(self._queue, self._next(), [sent]))

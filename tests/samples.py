@@ -7,7 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from penstock.codec.chunks import pack_chunk
-from penstock.model.staging import Stage
+from penstock.model.staging import Keep, Stage
 from penstock.store.command import Command, Operation
 from penstock.store.commands import checks, processes, queues, staging, tasks, workers
 
@@ -51,7 +51,8 @@ def sample_world(store: Store, keys: NamespaceKeys) -> int:
     run(workers.pause_worker(keys, "w2", is_paused=True))
     for stage in STAGES:
         run(staging.stage_chunk(queue, "b", stage.name, 0, pack_chunk([b"m"]), 1000))
-    run(staging.decide_batch(queue, next(operations), "b1", 0, "tasks", STAGES[:1]))
+    keep = Keep("batch b1", MINUTE_MS)
+    run(staging.decide_batch(queue, next(operations), "b1", 0, "tasks", STAGES[:1], keep=keep))
     return claim.first_process
 
 

@@ -18,7 +18,7 @@ from penstock.codec.ids import id_text
 from penstock.codec.records import pack_head
 from penstock.errors import BatchTooLarge, PayloadTooLarge, QueueFull, StageLost, WrongKind
 from penstock.model.job_options import JobSettings, make_options
-from penstock.model.staging import STAGE_MS, Stage
+from penstock.model.staging import NOT_KEPT, STAGE_MS, Keep, Stage, batch_tag
 from penstock.store.command import Operation
 from penstock.store.commands import job_staging, staging
 from penstock.store.commands.jobs import IdTaken
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.model.staging import Moved
     from penstock.store.keys import QueueKeys
     from tests.contract.conftest import Ear
+    from tests.contract.job_workers import Hand
     from tests.stored import Stored
 
 ROOM = 1_000_000
@@ -60,8 +61,11 @@ class Batches:
         batch: str = "b1",
         version: int = 0,
         kind: Literal["tasks", "jobs"] = "tasks",
+        keep: Keep = NOT_KEPT,
     ) -> bool:
-        return decide_batch(self.store, self._namespace, "mail", kind, batch, version, list(stages))
+        return decide_batch(
+            self.store, self._namespace, "mail", kind, batch, version, list(stages), keep
+        )
 
     def move(self, kind: Literal["tasks", "jobs"] = "tasks") -> Moved:
         return move_batches(self.store, self.keys, kind)
@@ -443,6 +447,67 @@ def test_a_queue_with_a_batch_to_move_is_full_for_others_only_by_what_is_in_it(
 
     with pytest.raises(QueueFull):
         queue.enqueue(b"c")
+
+
+def test_jobs_of_a_batch_are_kept_until_its_time_is_up_whatever_the_queue_keeps(
+    ps: penstock.Penstock, batches: Batches, hand: Hand, keys: QueueKeys
+) -> None:
+    mail = ps.jobs("mail")
+    mail.configure(keep_count=1, keep_bytes=1, keep_s=1)
+    tag = batch_tag("b1")
+    stage = batches.stage("s1", jobs_of(b"1", b"2", b"3", tags=[tag]), rows=3)
+    batches.decide(stage, kind="jobs", keep=Keep(tag, 3_600_000))
+    batches.move("jobs")
+    others = [mail.add("email", number) for number in range(3)]
+    hand.run_all()
+
+    mail.purge()
+
+    assert mail.counts(tag=tag)["done"] == 3
+    assert mail.counts()["done"] <= 4
+    assert others[0].id not in {job.id for job in mail.page("done").jobs}
+    assert check(ps).violations == []
+
+
+def test_jobs_of_a_batch_go_like_others_when_its_time_is_up(
+    ps: penstock.Penstock, batches: Batches, hand: Hand, keys: QueueKeys
+) -> None:
+    mail = ps.jobs("mail")
+    mail.configure(keep_count=1)
+    tag = batch_tag("b1")
+    stage = batches.stage("s1", jobs_of(b"1", b"2", b"3", tags=[tag]), rows=3)
+    batches.decide(stage, kind="jobs", keep=Keep(tag, 3_600_000))
+    batches.move("jobs")
+    hand.run_all()
+    finished = keys.of_jobs("finished")
+    for job in ps.store.call(finished, "ZRANGE", finished, 0, -1):
+        ps.store.call(finished, "ZADD", finished, 1, job)
+
+    mail.purge()
+
+    assert mail.counts(tag=tag)["done"] == 0
+
+
+def test_a_job_that_was_kept_for_its_batch_can_be_retried_and_removed(
+    ps: penstock.Penstock, batches: Batches, hand: Hand
+) -> None:
+    mail = ps.jobs("mail")
+    tag = batch_tag("b1")
+    stage = batches.stage("s1", jobs_of(b"1", b"2", tags=[tag]), rows=2)
+    batches.decide(stage, kind="jobs", keep=Keep(tag, 3_600_000))
+    batches.move("jobs")
+    [first, second] = mail.page("ready").jobs
+    for job in (first, second):
+        ps.job(job.id).cancel()
+    assert check(ps).violations == []
+
+    ps.job(first.id).retry()
+    ps.job(second.id).remove()
+
+    assert mail.counts(tag=tag)["ready"] == 1
+    assert check(ps).violations == []
+    hand.run_all()
+    assert check(ps).violations == []
 
 
 def test_a_late_copy_of_a_decision_does_not_bring_a_deleted_queue_back(

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 MORE = list(more_job_commands(NamespaceKeys("ns"), dict.fromkeys(HELD, 0)))
 BESIDE_JOBS = {"meta", "members", "idle", "running", "memory"}
-BESIDE_JOBS |= {"stage", "staging", "moving", "batches", "batch_times"}
+BESIDE_JOBS |= {"stage", "staging", "moving", "batches", "batch_times", "keeps"}
 
 
 SNAPSHOT = """

@@ -143,7 +143,11 @@ def counts_are_recounts(queue: JobSnapshot) -> Iterator[Violation]:
     listings = Counter(name for job in stored for name in job.head.listings(job.state))
     busy = Counter(job.head.key for job in stored if job.state == "running" and job.head.key)
     waiting = sum(job.bytes for job in stored if job.state in WAITING_STATES)
-    kept = sum(job.bytes + job.outcome_bytes for job in stored if job.state in FINAL_STATES)
+    kept = sum(
+        job.bytes + job.outcome_bytes
+        for job in stored
+        if job.state in FINAL_STATES and not job.is_kept_for_batch
+    )
     bytes_ = dict(zip(_BYTES, (waiting, kept), strict=True))
     survey = queue.survey
     # A count of nothing is not kept, but for how many jobs run, of all and of a type.

@@ -35,7 +35,8 @@ def jobs_are_in_one_place(queue: JobSnapshot) -> Iterator[Violation]:
             place = _KEPT_IN.get(job.state, "")
             at = getattr(queue, place).get(job.id) if place else 0
             wanted = job.since_ms if place == "due" else job.finished_ms
-            if at is None or (place and at != wanted):
+            is_for_batch = at is not None and job.is_kept_for_batch and at > wanted
+            if at is None or (place and at != wanted and not is_for_batch):
                 where = f"in {place!r} at {at}" if at is not None else f"not in {place!r}"
                 yield violation_of(
                     queue,

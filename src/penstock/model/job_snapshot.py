@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 PAGE = 512
 """How many neighbouring numbers share a page of a listing, as `fragments/changes.lua` has it."""
 
-HAS_ATTEMPTS, HAS_LOG, HAS_PROGRESS = 2, 4, 8
+HAS_ATTEMPTS, HAS_LOG, HAS_PROGRESS, KEPT_FOR_BATCH = 2, 4, 8, 16
 """Marks of a job: what else is kept about it, as `fragments/records.lua` has them."""
 
 UNIQUE_MODES = {4: "queued", 8: "done", 16: "window", 32: "scheduled"}
@@ -89,6 +89,10 @@ class StoredJob(NamedTuple):
     @property
     def page(self) -> int:
         return self.number // PAGE
+
+    @property
+    def is_kept_for_batch(self) -> bool:
+        return bool(self.marks & KEPT_FOR_BATCH)
 
     @property
     def moment(self) -> str:

@@ -33,6 +33,25 @@ class Stage(NamedTuple):
     """bytes of the largest task, or of the data of the largest job"""
 
 
+class Keep(NamedTuple):
+    """For how long jobs of a batch are kept once they have ended, whatever the queue does with
+    others.
+    """
+
+    tag: str
+    """that all jobs of the batch have"""
+    keep_ms: int
+
+
+NOT_KEPT = Keep("", 0)
+_BATCH_TAG = "batch "
+
+
+def batch_tag(batch_id: str) -> str:
+    """The tag by which jobs belong to a batch; as `scripts/fragments/endings.lua` has it."""
+    return f"{_BATCH_TAG}{batch_id}"
+
+
 class Moved(NamedTuple):
     """How far decided batches have come into their queue."""
 

@@ -42,6 +42,7 @@ QUEUE_KEY_TYPES = {
     "moving": "list",
     "batches": "hash",
     "batch_times": "zset",
+    "keeps": "zset",
 }
 
 JOB_KEY_TYPES = {
@@ -216,6 +217,8 @@ class QueueKeys:
         """hash: name of a decided batch -> its version"""
         self.batch_times = f"{tag}:batch_times"
         """zset: name of a decided batch -> when that was (ms)"""
+        self.keeps = f"{tag}:keeps"
+        """zset: tag of the jobs of a batch -> until when they are kept once they have ended (ms)"""
         self.wake = f"{tag}:wake:"
         """channels: prefix + worker; says that there may be work"""
         self.hand = f"{tag}:hand:"

@@ -10,7 +10,7 @@ from penstock.client._async.queue import AsyncQueue
 from penstock.client._async.transport import pause
 from penstock.client.job_ids import new_ids
 from penstock.model.queues import MAX_PAYLOAD
-from penstock.model.staging import MAX_CHUNK_JOBS, Moved
+from penstock.model.staging import MAX_CHUNK_JOBS, NOT_KEPT, Moved
 from penstock.store.commands import job_staging, staging
 from penstock.store.commands.jobs import IdTaken
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.client._async.store import AsyncStore
-    from penstock.model.staging import Stage
+    from penstock.model.staging import Keep, Stage
     from penstock.store.command import Command, Operation
     from penstock.store.keys import NamespaceKeys, QueueKeys
 
@@ -51,6 +51,7 @@ async def decide_batch(
     batch: str,
     version: int,
     stages: Sequence[Stage],
+    keep: Keep = NOT_KEPT,
 ) -> bool:
     """Make stages part of the queue, in one step; False if the batch was decided before.
 
@@ -61,7 +62,9 @@ async def decide_batch(
     keys = namespace.queue(queue)
 
     def decide(incarnation: str, operation: Operation) -> Command[bool]:
-        return staging.decide_batch(keys, operation, batch, version, kind, written, incarnation)
+        return staging.decide_batch(
+            keys, operation, batch, version, kind, written, incarnation, keep=keep
+        )
 
     return await AsyncQueue(store, namespace, queue, MAX_PAYLOAD)._in_queue(
         lambda incarnation: store.run_once(partial(decide, incarnation))

@@ -12,7 +12,7 @@ from penstock.client._sync.queue import Queue
 from penstock.client._sync.transport import pause
 from penstock.client.job_ids import new_ids
 from penstock.model.queues import MAX_PAYLOAD
-from penstock.model.staging import MAX_CHUNK_JOBS, Moved
+from penstock.model.staging import MAX_CHUNK_JOBS, NOT_KEPT, Moved
 from penstock.store.commands import job_staging, staging
 from penstock.store.commands.jobs import IdTaken
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.client._sync.store import Store
-    from penstock.model.staging import Stage
+    from penstock.model.staging import Keep, Stage
     from penstock.store.command import Command, Operation
     from penstock.store.keys import NamespaceKeys, QueueKeys
 
@@ -53,6 +53,7 @@ def decide_batch(
     batch: str,
     version: int,
     stages: Sequence[Stage],
+    keep: Keep = NOT_KEPT,
 ) -> bool:
     """Make stages part of the queue, in one step; False if the batch was decided before.
 
@@ -63,7 +64,9 @@ def decide_batch(
     keys = namespace.queue(queue)
 
     def decide(incarnation: str, operation: Operation) -> Command[bool]:
-        return staging.decide_batch(keys, operation, batch, version, kind, written, incarnation)
+        return staging.decide_batch(
+            keys, operation, batch, version, kind, written, incarnation, keep=keep
+        )
 
     return Queue(store, namespace, queue, MAX_PAYLOAD)._in_queue(
         lambda incarnation: store.run_once(partial(decide, incarnation))

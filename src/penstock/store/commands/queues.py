@@ -167,6 +167,7 @@ def delete_queue(keys: QueueKeys, operation: Operation) -> Command[tuple[Deleted
             keys.moving,
             keys.batches,
             keys.batch_times,
+            keys.keeps,
         ),
         (operation.number, keys.delete),
         decode,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from penstock.codec.records import unknown_layout
 from penstock.errors import BatchTooLarge, PayloadTooLarge, StageLost, WrongKind
 from penstock.model.jobs import LAYOUT
-from penstock.model.staging import REMEMBER_MS, STAGE_MS, Moved, Stage
+from penstock.model.staging import NOT_KEPT, REMEMBER_MS, STAGE_MS, Keep, Moved, Stage
 from penstock.store.command import Command, Operation, check_queue, unexpected
 from penstock.store.script import load
 
@@ -65,6 +65,7 @@ def decide_batch(
     stages: Sequence[Stage],
     incarnation: str = "",
     remember_ms: int = REMEMBER_MS,
+    keep: Keep = NOT_KEPT,
 ) -> Command[bool]:
     """Make the stages part of the queue, unless a batch of this name and version, or a later one,
     was decided before; then the answer is False.
@@ -112,11 +113,13 @@ def decide_batch(
             keys.moving,
             keys.batches,
             keys.batch_times,
+            keys.keeps,
             *(keys.stage(stage.name) for stage in stages),
         ),
         (
             *(operation.number, incarnation, batch, version, kind),
             *(sum(stage.rows for stage in stages), largest, LAYOUT, remember_ms),
+            *(keep.tag, keep.keep_ms),
             *(stage.chunks for stage in stages),
         ),
         decode,

@@ -9,7 +9,8 @@
 -- KEYS[3] moving       list    name and number of chunks of each decided stage; the next to be moved is at the left
 -- KEYS[4] batches      hash    name of a batch -> its version
 -- KEYS[5] batch_times  zset    name of a batch -> when it was decided (ms)
--- KEYS[6] stage...     hash    index -> chunk, of one attempt
+-- KEYS[6] keeps        zset    tag of a batch -> until when its finished jobs are kept (ms)
+-- KEYS[7] stage...     hash    index -> chunk, of one attempt
 -- ARGV[1] operation    int     number of this operation in its lane
 -- ARGV[2] incarnation  string  made for a queue that does not exist yet, or empty
 -- ARGV[3] batch        string  name of the batch
@@ -19,7 +20,9 @@
 -- ARGV[7] largest      int     bytes of the largest of them
 -- ARGV[8] layout       int     how this version stores jobs
 -- ARGV[9] remember_ms  int     for how long the batch is remembered
--- ARGV[10] chunks...   int     how many chunks each stage has
+-- ARGV[10] tag         string  of all jobs of the batch, if they are to be kept
+-- ARGV[11] keep_ms     int     for how long they are kept
+-- ARGV[12] chunks...   int     how many chunks each stage has
 --
 -- Returns {'ok'}                       the batch is decided
 --         {'known'}                    it was decided before; what was staged again is dropped
@@ -31,9 +34,9 @@
 --         {'too_large', largest, max}  the queue never has room for the largest
 --         {'newer', layout}            the queue was written by a newer version
 -- include clock memory queue
-local memory, meta, moving, batches, batch_times = unpack(KEYS, 1, 5)
-local operation, incarnation, batch, version, kind, rows, largest, layout, remember_ms = unpack(ARGV, 1, 9)
-local FIRST_STAGE, FIRST_CHUNKS, FORGET_AT_ONCE = 6, 10, 10
+local memory, meta, moving, batches, batch_times, keeps = unpack(KEYS, 1, 6)
+local operation, incarnation, batch, version, kind, rows, largest, layout, remember_ms, tag, keep_ms = unpack(ARGV, 1, 11)
+local FIRST_STAGE, FIRST_CHUNKS, FORGET_AT_ONCE = 7, 12, 10
 
 local done = recall(memory, operation)
 if done then return done end
@@ -43,6 +46,7 @@ local known, stored_kind, stored_layout, enqueued, max_bytes = unpack(redis.call
 local last = redis.call('HGET', batches, batch)
 local now = now_ms()
 local forgotten = redis.call('ZRANGEBYSCORE', batch_times, '-inf', whole(now - tonumber(remember_ms)), 'LIMIT', 0, FORGET_AT_ONCE)
+local ended = redis.call('ZRANGEBYSCORE', keeps, '-inf', whole(now), 'LIMIT', 0, FORGET_AT_ONCE)
 redis.call('LLEN', moving) -- a key of the wrong type must be found before the first write
 local missing = nil
 for index = FIRST_STAGE, #KEYS do
@@ -87,6 +91,8 @@ for _, name in ipairs(forgotten) do
   end
 end
 if not known then create_queue(meta, incarnation) end
+for _, name in ipairs(ended) do redis.call('ZREM', keeps, name) end
+if tag ~= '' then redis.call('ZADD', keeps, whole(now + tonumber(keep_ms)), tag) end
 -- What is decided to hold tasks or jobs does so before the first of them has been moved.
 if kind == 'jobs' then
   redis.call('HSET', meta, 'kind', 'jobs', 'layout', stored_layout or layout)

@@ -14,6 +14,7 @@
 -- KEYS[8] moving        list    name and number of chunks of each decided stage; the next to be moved is at the left
 -- KEYS[9] batches       hash    name of a batch -> its version
 -- KEYS[10] batch_times  zset    name of a batch -> when it was decided (ms)
+-- KEYS[11] keeps        zset    tag of a batch -> until when its finished jobs are kept (ms)
 -- ARGV[1] operation     int     number of this operation in its lane
 -- ARGV[2] delete        string  channel of the `delete` event
 --
@@ -22,7 +23,7 @@
 --         {'no_queue'}                            there is no such queue
 --         {'jobs'}                                the queue holds jobs; delete_jobs is for those
 -- include clock channels memory stages
-local memory, ready, meta, failures, dead, unique, unique_tasks, moving, batches, batch_times = unpack(KEYS)
+local memory, ready, meta, failures, dead, unique, unique_tasks, moving, batches, batch_times, keeps = unpack(KEYS)
 local operation, delete = unpack(ARGV)
 
 local done = recall(memory, operation)
@@ -47,11 +48,12 @@ redis.call('HLEN', unique)
 redis.call('ZCARD', unique_tasks)
 redis.call('HLEN', batches)
 redis.call('ZCARD', batch_times)
+redis.call('ZCARD', keeps)
 local stages = redis.call('LLEN', moving)
 
 allow_when_full(memory)
 drop_stages(moving, string.sub(meta, 1, -5), stages)
-redis.call('UNLINK', ready, failures, dead, unique, unique_tasks, batches, batch_times)
+redis.call('UNLINK', ready, failures, dead, unique, unique_tasks, batches, batch_times, keeps)
 if running > 0 then
   -- Recounting must still come out right: what went is written down where the counters are.
   redis.call('HINCRBY', meta, 'deleted', waiting + buried)

@@ -5,7 +5,22 @@ function jobs.kept_in(keys, state)
   return state == jobs.DEAD and keys.buried or keys.finished
 end
 
-function jobs.kept_bytes(facts) return facts.bytes + #facts.outcome end
+-- What counts toward the bytes that a queue keeps: not what is kept for a batch, which others must not be purged for.
+function jobs.kept_bytes(facts)
+  if jobs.has(facts.marks, jobs.KEPT_FOR_BATCH) then return 0 end
+  return facts.bytes + #facts.outcome
+end
+
+-- Until when the batch that a job belongs to keeps its jobs, if it does. A job names its batch by a tag.
+-- seldom
+function jobs.batch_keeps_until(keys, head, now)
+  for _, tag in ipairs(jobs.split(head.tags)) do
+    local until_ms = string.sub(tag, 1, #jobs.BATCH_TAG) == jobs.BATCH_TAG and redis.call('ZSCORE', keys.keeps, tag)
+    if until_ms and tonumber(until_ms) > now then return tonumber(until_ms) end
+  end
+  return nil
+end
+jobs.BATCH_TAG = 'batch '
 
 -- seldom
 function jobs.free_unique(keys, id, facts, flag)
@@ -55,11 +70,13 @@ function jobs.end_job(keys, changes, id, facts, state, reason, outcome, now)
     jobs.forget_job(keys, changes, id, facts)
     jobs.tally(changes, 'removed', 1)
   else
+    local until_ms = facts.head.tags ~= '' and jobs.batch_keeps_until(keys, facts.head, now)
+    if until_ms then facts.marks = jobs.with(facts.marks, jobs.KEPT_FOR_BATCH) end
     jobs.keep_facts(changes, id, facts)
     local kept = state == jobs.DEAD and changes.buried or changes.finished
     keys.now = keys.now or whole(now)
     local size = #kept
-    kept[size + 1] = keys.now
+    kept[size + 1] = until_ms and whole(until_ms) or keys.now
     kept[size + 2] = id
     jobs.tally(changes, 'kept_bytes', jobs.kept_bytes(facts))
   end
@@ -106,7 +123,7 @@ function jobs.record_entries(keys, entries, now)
 end
 
 -- Finished jobs go when they are too old, too many or too large together; a few with every request, so that
--- nothing ever stalls.
+-- nothing ever stalls. Those that are kept for a batch stand behind the present, and count as ended when its time is up.
 jobs.KEEP_MS, jobs.KEEP_DEAD_MS, jobs.KEEP_COUNT, jobs.KEEP_BYTES = 86400000, 2592000000, 100000, 268435456
 
 -- Which jobs are to go: where each is kept, its id, and its facts or false.
@@ -119,17 +136,18 @@ function jobs.outdated_jobs(keys, changes, now, limit)
   for _, kept in ipairs({
       {keys.finished, tonumber(settings.keep_ms or jobs.KEEP_MS)}, {keys.buried, tonumber(settings.keep_dead_ms or jobs.KEEP_DEAD_MS)}}) do
     local key, oldest = kept[1], now - kept[2]
-    local surplus = redis.call('ZCARD', key) - keep_count
+    local surplus = redis.call('ZCOUNT', key, '-inf', whole(now)) - keep_count
     local room, candidates = limit - #ids, {}
     if room > 0 and (surplus > 0 or bytes > keep_bytes) then
-      candidates = redis.call('ZRANGE', key, 0, room - 1)
+      candidates = redis.call('ZRANGEBYSCORE', key, '-inf', whole(now), 'LIMIT', 0, room)
     elseif room > 0 then
       candidates = redis.call('ZRANGEBYSCORE', key, '-inf', whole(oldest), 'LIMIT', 0, room)
     end
     local texts = get_fields(keys.facts, candidates)
     for index, id in ipairs(candidates) do
       local facts = texts[index] and jobs.open_facts(texts[index])
-      if facts and facts.finished > oldest and surplus <= 0 and bytes <= keep_bytes then break end
+      local is_recent = facts and facts.finished > oldest and not jobs.has(facts.marks, jobs.KEPT_FOR_BATCH)
+      if is_recent and surplus <= 0 and bytes <= keep_bytes then break end
       if facts then bytes = bytes - jobs.kept_bytes(facts) end
       surplus = surplus - 1
       places[#places + 1], ids[#ids + 1], all[#all + 1] = key, id, facts

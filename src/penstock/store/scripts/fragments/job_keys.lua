@@ -40,7 +40,7 @@ end
 -- The same for keys that hardly any queue has: one question is enough if there are none.
 jobs.RARE = {limits = 'HLEN', buckets = 'HLEN', busy = 'HLEN', shares = 'HLEN', suspects = 'HLEN', progress = 'HLEN',
   unique_jobs = 'HLEN', due = 'ZCARD', buried = 'ZCARD', windows = 'ZCARD', unparks = 'ZCARD',
-  slots = 'ZCARD', alarms = 'ZCARD', paused_types = 'SCARD', strays = 'SCARD'}
+  slots = 'ZCARD', alarms = 'ZCARD', keeps = 'ZCARD', paused_types = 'SCARD', strays = 'SCARD'}
 
 function jobs.guard_rare(keys)
   local names, is_used = {}, {}

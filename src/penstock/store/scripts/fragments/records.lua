@@ -34,7 +34,7 @@ jobs.FORGET_WHEN_DONE, jobs.AT_MOST_ONCE = 1, 2
 jobs.NOT_PLAIN = 55358
 jobs.UNIQUE_QUEUED, jobs.UNIQUE_UNTIL_DONE, jobs.UNIQUE_WINDOW, jobs.UNIQUE_SCHEDULED = 4, 8, 16, 32
 -- Marks of facts.
-jobs.CANCEL_ASKED, jobs.HAS_ATTEMPTS, jobs.HAS_LOG, jobs.HAS_PROGRESS = 1, 2, 4, 8
+jobs.CANCEL_ASKED, jobs.HAS_ATTEMPTS, jobs.HAS_LOG, jobs.HAS_PROGRESS, jobs.KEPT_FOR_BATCH = 1, 2, 4, 8, 16
 
 function jobs.has(bits, flag) return bits % (2 * flag) >= flag end
 function jobs.with(bits, flag) return jobs.has(bits, flag) and bits or bits + flag end

@@ -18,7 +18,7 @@ local done = recall(memory, operation)
 if done then return done end
 
 jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs', 'progress'},
-  zset = {'due', 'finished', 'buried', 'windows'}, stream = {'history'}})
+  zset = {'due', 'finished', 'buried', 'windows', 'keeps'}, stream = {'history'}})
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
 local ids, seen, reply = {}, {}, {'ok'}

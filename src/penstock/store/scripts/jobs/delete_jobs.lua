@@ -21,7 +21,7 @@ local done = recall(memory, operation)
 if done then return done end
 
 jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs', 'progress'},
-  zset = {'due', 'finished', 'buried', 'windows', 'levels', 'unparks', 'batch_times'}, set = {'strays'}, list = {'moving'}})
+  zset = {'due', 'finished', 'buried', 'windows', 'levels', 'unparks', 'batch_times', 'keeps'}, set = {'strays'}, list = {'moving'}})
 redis.call('HLEN', keys.batches)
 local incarnation, staged = unpack(redis.call('HMGET', keys.meta, 'incarnation', 'staged'))
 if not incarnation then
@@ -112,7 +112,7 @@ if last == '1' and left == 0 and running == 0 then
   if left == 0 then
     keep_all_notes(keys.meta, keys.base)
     for _, kind in ipairs({'meta', 'unique_jobs', 'windows', 'limits', 'buckets', 'busy', 'shares', 'paused_types',
-        'suspects', 'progress', 'alarms', 'batches', 'batch_times', 'schedules', 'slots', 'history', 'marks'}) do
+        'suspects', 'progress', 'alarms', 'batches', 'batch_times', 'keeps', 'schedules', 'slots', 'history', 'marks'}) do
       redis.call('UNLINK', keys[kind])
     end
     gone = incarnation

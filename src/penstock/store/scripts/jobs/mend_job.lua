@@ -33,6 +33,9 @@ places[keys.finished] = (state == jobs.DONE or state == jobs.CANCELLED) and fact
 places[keys.buried] = state == jobs.DEAD and facts.finished
 for key, at in pairs(places) do
   local found = redis.call('ZSCORE', key, id)
+  -- What is kept for a batch stands where the time of the batch is up.
+  local is_later = found and at and tonumber(found) > at and jobs.has(facts.marks, jobs.KEPT_FOR_BATCH)
+  if is_later then places[key], at = tonumber(found), tonumber(found) end
   if (found and tonumber(found) or false) ~= at then wrong[#wrong + 1] = key end
 end
 local is_missing = state == jobs.READY and not may_stand_in_line()

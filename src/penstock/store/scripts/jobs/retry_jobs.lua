@@ -46,6 +46,7 @@ for index, facts in ipairs(all) do
     jobs.tally(changes, 'kept_bytes', -jobs.kept_bytes(facts))
     jobs.tally(changes, 'waiting_bytes', facts.bytes)
     jobs.move_job(changes, id, facts, jobs.READY, now)
+    facts.marks = jobs.without(facts.marks, jobs.KEPT_FOR_BATCH)
     facts.failures, facts.crashes, facts.since = 0, 0, now
     facts.started, facts.finished, facts.process, facts.worker = 0, 0, 0, ''
     facts.reason, facts.outcome = '', ''
