@@ -139,7 +139,7 @@ class JobFunction(Generic[P, R]):
                 f"job {self.type!r} belongs to queue {self.queue!r}, so a schedule of queue "
                 f"{queue!r} cannot send it; add it to schedules({self.queue!r})"
             )
-        settings: JobSettings = {**self._sending._settings, **given}
+        settings: JobSettings = {**self._sending.settings, **given}
         search = self._make_options(settings).search
         return settings if isinstance(search, bool) else {**settings, "search": search}
 
@@ -211,32 +211,32 @@ class Sending(Generic[P, R]):
     """A function with options, by the default client."""
 
     def __init__(self, function: JobFunction[P, R], settings: JobSettings) -> None:
-        self._function = function
-        self._settings = settings
+        self.function = function
+        self.settings = settings
         self._options = function._make_options(settings)
 
     def options(self, **settings: Unpack[JobSettings]) -> Sending[P, R]:
         """The same with some options changed."""
-        return Sending(self._function, {**self._settings, **settings})
+        return Sending(self.function, {**self.settings, **settings})
 
     def on(self, client: C) -> Bound[P, R, C]:
         return Bound(self, client)
 
     def send(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
-        jobs = default_client().jobs(self._function.queue)
+        jobs = default_client().jobs(self.function.queue)
         return jobs.send_one(self._options, self._packed(args, kwargs))
 
     async def asend(self, *args: P.args, **kwargs: P.kwargs) -> AsyncJob[R]:
-        jobs = (await default_async_client()).jobs(self._function.queue)
+        jobs = (await default_async_client()).jobs(self.function.queue)
         return await jobs.send_one(self._options, self._packed(args, kwargs))
 
     def send_many(self, calls: Iterable[Sequence[Any] | Mapping[str, Any]]) -> list[Job[R]]:
         packed = self._calls(calls)
-        return default_client().jobs(self._function.queue).send(self._options, packed)
+        return default_client().jobs(self.function.queue).send(self._options, packed)
 
     def _packed(self, args: tuple[object, ...], kwargs: dict[str, object]) -> bytes:
-        self._function.check_call(args, kwargs)
-        return pack_call(f"the arguments of {self._function.type!r}", args, kwargs)
+        self.function.check_call(args, kwargs)
+        return pack_call(f"the arguments of {self.function.type!r}", args, kwargs)
 
     def _calls(self, calls: Iterable[Sequence[Any] | Mapping[str, Any]]) -> Iterable[bytes]:
         check_items(calls, "the arguments of each call")
@@ -279,7 +279,7 @@ class Bound(Generic[P, R, C]):
     ) -> Awaitable[AsyncJob[R]]: ...
     def send(self, *args: Any, **kwargs: Any) -> Any:
         sending = self._sending
-        jobs = self._client.jobs(sending._function.queue)
+        jobs = self._client.jobs(sending.function.queue)
         return jobs.send_one(sending._options, sending._packed(args, kwargs))
 
     @overload
@@ -292,7 +292,7 @@ class Bound(Generic[P, R, C]):
     ) -> Awaitable[list[AsyncJob[R]]]: ...
     def send_many(self, calls: Any) -> Any:
         sending = self._sending
-        jobs = self._client.jobs(sending._function.queue)
+        jobs = self._client.jobs(sending.function.queue)
         return jobs.send(sending._options, sending._calls(calls))
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 from penstock.codec.ids import id_text
 from penstock.codec.records import open_error
 from penstock.codec.values import is_raw_result
-from penstock.model.jobs import STATES_BY_CODE
-from penstock.spark.schemas import JOBS, arrow_schema
+from penstock.model.jobs import FINAL_STATES, STATES_BY_CODE
+from penstock.spark.schemas import JOBS, RESULTS, arrow_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from penstock.codec.records import StoredJob
 
 _SCHEMA = arrow_schema(JOBS)
+_RESULTS = arrow_schema(RESULTS)
 _MS = pa.timestamp("ms", "UTC")
 _US = pa.timestamp("us", "UTC")
 
@@ -66,6 +67,34 @@ def job_batch(queue: str, found: Sequence[tuple[int, StoredJob]]) -> pa.RecordBa
         for column, field in zip(columns.values(), _SCHEMA, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+
+
+def result_batch(
+    keys: pa.RecordBatch, ids: Sequence[int], found: Sequence[StoredJob | None], absent: str
+) -> pa.RecordBatch:
+    """The key columns of rows, and what came of their jobs; `absent` is the state of those that are
+    not there.
+    """
+    there = [(id, job) for id, job in zip(ids, found, strict=True) if job is not None]
+    jobs = job_batch("", there)
+    positions = iter(range(len(there)))
+    rows = pa.array([None if job is None else next(positions) for job in found], pa.int64())
+    columns = {name: jobs.column(name).take(rows) for name in jobs.schema.names}
+    columns["job"] = pa.array([id_text(id) for id in ids], pa.string())
+    columns["state"] = pa.array([_result_state(job) or absent for job in found], pa.string())
+    columns["attempts"] = pa.array(
+        [job and job.failures + job.crashes + (job.state == "d") for job in found], pa.int32()
+    )
+    arrays = [columns[field.name] for field in _RESULTS]
+    schema = pa.schema([*keys.schema, *_RESULTS])
+    return pa.RecordBatch.from_arrays([*keys.columns, *arrays], schema=schema)
+
+
+def _result_state(job: StoredJob | None) -> str | None:
+    if job is None:
+        return None
+    state = STATES_BY_CODE[job.state]
+    return state if state in FINAL_STATES else "waiting"
 
 
 def _text_or_bytes(values: list[bytes | None]) -> tuple[Any, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -12,7 +12,8 @@ from penstock.codec.chunks import EMPTY, STRING, array_header, pack_chunk, pack_
 from penstock.codec.records import pack_head
 from penstock.errors import InvalidArgument, Unserialisable
 from penstock.model.job_options import JobOptions, make_options
-from penstock.model.staging import MAX_CHUNK_JOBS
+from penstock.model.staging import MAX_CHUNK_JOBS, batch_tag
+from penstock.spark.job_ids import ids_of_rows
 from penstock.spark.packing import Chunk, join_strings, split
 from penstock.spark.rows import json_rows
 from penstock.spark.write_kinds import JOB_COLUMNS, JOB_OPTIONS
@@ -29,6 +30,13 @@ _GROUP = 5
 """How many strings come before the jobs of a group."""
 
 
+class _Row(NamedTuple):
+    options: JobOptions
+    id: bytes
+    """empty if it is made later"""
+    data: bytes
+
+
 @dataclass(frozen=True, slots=True)
 class JobPacker:
     """Makes a job of each row: its data from one column or from all that are left, its options the
@@ -43,10 +51,13 @@ class JobPacker:
     data_columns: tuple[str, ...]
     """what makes up the data if there is no column for it"""
     max_payload: int
+    batch_id: str = ""
+    key_columns: tuple[str, ...] = ()
+    """what makes the id of a job, with the batch; none: ids are made when jobs are moved"""
 
     def pack(self, batch: pa.RecordBatch, refuse: Refuse) -> Iterator[Chunk]:
         kept, data = self._data(batch, refuse)
-        if not self.columns:
+        if not self.columns and not self.key_columns:
             options = _options(dict(self.settings))
             array = pa.array(data, pa.binary())
             for part, sizes in split(array, MAX_CHUNK_JOBS):
@@ -56,7 +67,7 @@ class JobPacker:
                 yield Chunk(strings + head + jobs, len(part), int(sizes.max()))
             return
         rows = self._with_options(batch, kept, data, refuse)
-        for part, sizes in split(pa.array([data for _, data in rows], pa.binary()), MAX_CHUNK_JOBS):
+        for part, sizes in split(pa.array([row.data for row in rows], pa.binary()), MAX_CHUNK_JOBS):
             taken, rows = rows[: len(part)], rows[len(part) :]
             yield Chunk(pack_chunk(_strings(taken)), len(part), int(sizes.max()))
 
@@ -98,7 +109,8 @@ class JobPacker:
 
     def _with_options(
         self, batch: pa.RecordBatch, kept: list[int], data: list[bytes], refuse: Refuse
-    ) -> list[tuple[JobOptions, bytes]]:
+    ) -> list[_Row]:
+        ids = self._ids(batch)
         names = list(self.columns)
         columns = [batch.column(self.columns[name]).to_pylist() for name in names]
         known: dict[str, JobOptions | str] = {}
@@ -116,8 +128,13 @@ class JobPacker:
             if isinstance(options, str):
                 refuse(row, options)
             else:
-                found.append((options, item))
+                found.append(_Row(options, ids[row], item))
         return found
+
+    def _ids(self, batch: pa.RecordBatch) -> list[bytes]:
+        if not self.key_columns:
+            return [b""] * batch.num_rows
+        return [b"%d" % id for id in ids_of_rows(self.batch_id, batch, self.key_columns)]
 
     def _try_options(self, given: dict[str, Any]) -> JobOptions | str:
         try:
@@ -152,13 +169,22 @@ def job_packer(request: Request, schema: StructType, max_payload: int) -> JobPac
     _options({"type": "type", **unique, **settings})
     used = {data_column, *columns.values()}
     left = tuple(name for name in schema.fieldNames() if name not in used)
-    return JobPacker(settings, columns, data_column, left, max_payload)
+    batch_id, key_columns = values["batch_id"] or "", tuple(values["key_columns"] or ())
+    if (key_columns or values["keep_for"] is not None) and not batch_id:
+        raise InvalidArgument(
+            "key_columns and keep_for need the option batch_id as well, which says to which batch "
+            "the jobs belong"
+        )
+    _check_columns(schema, {f"key {number}": name for number, name in enumerate(key_columns)})
+    if values["keep_for"] is not None:
+        settings["tags"] = [*settings.get("tags", ()), batch_tag(batch_id)]
+    return JobPacker(settings, columns, data_column, left, max_payload, batch_id, key_columns)
 
 
 def _check_columns(schema: StructType, columns: Mapping[str, str]) -> None:
     names = schema.fieldNames()
     for name, column in columns.items():
-        option = f"{name}_column"
+        option = "key_columns" if name.startswith("key ") else f"{name}_column"
         if column not in names:
             raise InvalidArgument(
                 f"option {option!r} names the column {column!r}, which is not there; the columns "
@@ -185,16 +211,16 @@ def _group(options: JobOptions, count: int) -> list[bytes]:
     return [pack_head(options), *(b"%d" % number for number in numbers)]
 
 
-def _strings(rows: list[tuple[JobOptions, bytes]]) -> list[bytes]:
+def _strings(rows: list[_Row]) -> list[bytes]:
     """Jobs with the same options stand together, each group where the first of them does."""
-    groups: dict[JobOptions, list[bytes]] = {}
-    for options, data in rows:
-        groups.setdefault(options, []).append(data)
-    return [
-        part
-        for options, items in groups.items()
-        for part in (*_group(options, len(items)), *(p for item in items for p in (b"", item)))
-    ]
+    groups: dict[JobOptions, list[_Row]] = {}
+    for row in rows:
+        groups.setdefault(row.options, []).append(row)
+    strings: list[bytes] = []
+    for options, members in groups.items():
+        strings += _group(options, len(members))
+        strings += (part for row in members for part in (row.id, row.data))
+    return strings
 
 
 def _checked_json(column: str, value: str) -> bytes:

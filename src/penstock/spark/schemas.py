@@ -54,6 +54,19 @@ JOBS = _schema(
     error_traceback=StringType(),
 )
 
+RESULTS = _schema(
+    job=StringType(),
+    state=StringType(),
+    result=StringType(),
+    result_bytes=BinaryType(),
+    error_type=StringType(),
+    error_message=StringType(),
+    attempts=IntegerType(),
+    created_at=TimestampType(),
+    started_at=TimestampType(),
+    finished_at=TimestampType(),
+)
+
 HISTORY = _schema(
     queue=StringType(),
     place=StringType(),

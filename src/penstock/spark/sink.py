@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.client._sync.store import Store
-    from penstock.model.staging import Moved
+    from penstock.model.staging import Keep, Moved
     from penstock.spark.packing import Chunk, Packer
     from penstock.spark.store import Connection
     from penstock.store.keys import QueueKeys
@@ -55,6 +55,8 @@ class Target:
     """a folder for rows that cannot be sent; None: they refuse the batch"""
     is_moved: bool
     """whether the write ends when all is in the queue, not already when that is decided"""
+    keep: Keep
+    """for how long jobs of the batch are kept once they have ended"""
     wait_s: float | None
     """for how long nothing may find room before the write ends all the same"""
 
@@ -80,7 +82,9 @@ class Target:
         rows = sum(stage.rows for stage in stages)
         namespace = NamespaceKeys(self.connection.settings.namespace)
         with self.connection.open() as store:
-            is_new = decide_batch(store, namespace, self.queue, self.kind, batch, version, stages)
+            is_new = decide_batch(
+                store, namespace, self.queue, self.kind, batch, version, stages, self.keep
+            )
             BadRows.publish([message.bad_rows for message in messages], batch, version)
             log.info(
                 "batch decided queue=%s batch=%s rows=%d is_new=%s", self.queue, batch, rows, is_new

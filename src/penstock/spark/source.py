@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from pyspark.sql.datasource import DataSource
 
 from penstock.errors import InvalidArgument
+from penstock.model.staging import NOT_KEPT, Keep, batch_tag
 from penstock.spark import schemas
 from penstock.spark.history_reader import HistoryReader
 from penstock.spark.history_stream import HistoryStreamReader
@@ -117,11 +118,17 @@ class PenstockSource(DataSource):
             max_staged_bytes=values["max_staged_bytes"],
             bad_rows=values["bad_rows"],
             is_moved=values["wait"] == "moved",
+            keep=_keep(request),
             wait_s=wait_s,
         )
 
     def _read_request(self) -> Request:
         return parse_request(READERS, self.options)
+
+
+def _keep(request: Request) -> Keep:
+    keep_s, batch_id = request.values.get("keep_for"), request.values["batch_id"]
+    return NOT_KEPT if keep_s is None else Keep(batch_tag(batch_id), round(1000 * keep_s))
 
 
 def _check_schema(given: StructType, fixed: StructType) -> None:

@@ -39,6 +39,13 @@ def _seconds_or_word(value: str) -> float | str:
     return value if value in ("queued", "done") else _seconds(value)
 
 
+def _seconds_or_text(value: str) -> float | str:
+    try:
+        return _seconds(value)
+    except ValueError:
+        return text(value)
+
+
 def _words(value: str) -> list[str]:
     return [text(word.strip()) for word in value.split(",")]
 
@@ -75,7 +82,7 @@ _JOB = (
     Option("key", text, "the limit key of all jobs"),
     Option("tags", _words, "words with commas between them"),
     Option("attempts", int, "a whole number from 1 up"),
-    Option("backoff", text, "a backoff such as exponential"),
+    Option("backoff", _seconds_or_text, "a backoff such as exponential, or seconds"),
     Option("timeout", _seconds, "seconds above 0"),
     Option("expires", _seconds, "seconds above 0"),
     Option("unique_for", _seconds_or_word, "queued, done or seconds"),
@@ -88,6 +95,8 @@ WRITE_JOBS = Kind(
     Option("jobs", text, _QUEUE),
     (
         *_JOB,
+        Option("key_columns", _words, "the columns that make the id of a job, with the batch_id"),
+        Option("keep_for", _seconds, "seconds for which ended jobs of the batch are kept"),
         Option("data_column", text, "the name of the column that has the data"),
         *(
             Option(f"{name}_column", text, f"the name of the column that has the {name}")
