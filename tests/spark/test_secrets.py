@@ -44,6 +44,45 @@ def test_a_password_given_as_an_option_is_shown_nowhere(
     frame.createOrReplaceTempView("canaries")
     spark.sql("DESCRIBE EXTENDED canaries").show(100, truncate=False)
 
+    _check_what_was_said(event_log, capfd)
+
+
+def test_a_password_of_a_stream_that_writes_is_shown_nowhere(
+    spark: SparkSession,
+    secret_url: str,
+    event_log: Path,
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    spark.range(3).selectExpr("CAST(id AS STRING) AS seen_by_the_canary").write.parquet(
+        str(tmp_path / "source")
+    )
+    source = spark.readStream.schema("seen_by_the_canary STRING").parquet(str(tmp_path / "source"))
+    options = {"url": secret_url, "namespace": "canary", "queue": "mail"}
+
+    query = (
+        source.writeStream.format("penstock")
+        .options(**options, payload="seen_by_the_canary")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    query.explain(True)
+
+    with penstock.connect(secret_url, namespace="canary") as ps:
+        assert ps.queue("mail").count() == 3
+    progress = [str(part.json) for part in query.recentProgress]
+    assert progress and not any(PASSWORD in text for text in progress)
+    assert not any(
+        PASSWORD in path.read_text(errors="replace")
+        for path in (tmp_path / "checkpoint").rglob("*")
+        if path.is_file()
+    )
+    _check_what_was_said(event_log, capfd)
+
+
+def _check_what_was_said(event_log: Path, capfd: pytest.CaptureFixture[str]) -> None:
     printed = "".join(capfd.readouterr())
     assert "seen_by_the_canary" in printed
     assert PASSWORD not in printed

@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from penstock.spark.options import EVERYWHERE
-from penstock.spark.source import READERS
+from penstock.spark.schemas import RESULTS
+from penstock.spark.source import READERS, WRITERS
 from tests.unit.test_docs import SPARK, examples_in
 
 if TYPE_CHECKING:
@@ -45,10 +46,8 @@ def _cells(line: str) -> list[str]:
 def test_every_schema_is_described_column_by_column() -> None:
     described = [[row[:2] for row in table] for table in tables("column")]
 
-    for readable in READERS.values():
-        columns = [
-            [field.name, field.dataType.simpleString().upper()] for field in readable.schema.fields
-        ]
+    for schema in (RESULTS, *(readable.schema for readable in READERS.values())):
+        columns = [[field.name, field.dataType.simpleString().upper()] for field in schema.fields]
         assert columns in described
 
 
@@ -56,5 +55,5 @@ def test_every_option_is_described() -> None:
     described = [[row[0] for row in table] for table in tables("option")]
 
     assert [option.name for option in EVERYWHERE] in described
-    for kind in READERS:
+    for kind in (*READERS, *WRITERS):
         assert [option.name for option in (kind.target, *kind.options)] in described
