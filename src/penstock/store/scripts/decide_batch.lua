@@ -62,16 +62,16 @@ if last and tonumber(last) >= tonumber(version) then
   end
   return remember(memory, operation, {'known'})
 end
-local refusal = refuse_queue(memory, operation, known, incarnation)
+local refusal = not missing and refuse_queue(memory, operation, known, incarnation)
 if refusal then return refusal end
-if stored_kind == 'jobs' and (tonumber(stored_layout or layout) or math.huge) > tonumber(layout) then
+if missing then
+  refusal = {'stage_lost', missing}
+elseif stored_kind == 'jobs' and (tonumber(stored_layout or layout) or math.huge) > tonumber(layout) then
   refusal = {'newer', stored_layout}
 elseif stored_kind and kind == 'tasks' then
   refusal = {'jobs'}
 elseif enqueued and kind == 'jobs' then
   refusal = {'tasks'}
-elseif missing then
-  refusal = {'stage_lost', missing}
 elseif kind == 'jobs' and tonumber(max_bytes) and tonumber(largest) > tonumber(max_bytes) then
   refusal = {'too_large', tonumber(largest), tonumber(max_bytes)}
 end
