@@ -140,6 +140,12 @@ def test_a_mark_keeps_no_more_than_the_cap(mail: penstock.Jobs, hand: Hand) -> N
     assert 3 * BLOCK <= len(fill(mail, hand, 10 * BLOCK)) < 5 * BLOCK
 
 
+def test_the_cap_is_a_setting_like_others(mail: penstock.Jobs) -> None:
+    mail.configure(history_length=BLOCK, history_cap=3 * BLOCK)
+
+    assert mail.rules().settings == {"history_length": BLOCK, "history_cap": 3 * BLOCK}
+
+
 def test_what_every_reader_has_read_goes_when_one_sets_its_mark(
     mail: penstock.Jobs, hand: Hand
 ) -> None:

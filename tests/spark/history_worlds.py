@@ -19,7 +19,7 @@ from tests.contract.job_workers import Hand
 
 if TYPE_CHECKING:
     import penstock
-    from tests.servers import RedisServer
+    from tests.servers import RedisCluster, RedisServer
 
 Rows = list[dict[str, Any]]
 
@@ -27,7 +27,7 @@ Rows = list[dict[str, Any]]
 class HistoryWorld:
     """One namespace with queues that get a history."""
 
-    def __init__(self, ps: penstock.Penstock, server: RedisServer) -> None:
+    def __init__(self, ps: penstock.Penstock, server: RedisServer | RedisCluster) -> None:
         self._ps = ps
         self._server = server
         self._hands: dict[str, Hand] = {}

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import penstock
 from penstock.errors import HistoryLost, InvalidArgument, QueueNotFound, WrongKind
 from penstock.spark.history_ranges import interpolate
 from tests.spark.history_worlds import HistoryWorld
 
 if TYPE_CHECKING:
-    import penstock
-    from tests.servers import RedisServer
+    from tests.servers import RedisCluster, RedisServer
 
 
 @pytest.fixture
@@ -140,3 +140,15 @@ def test_ranges_are_split_evenly_by_time(
     start: str, end: str, parts: int, places: list[str]
 ) -> None:
     assert interpolate(start, end, parts) == places
+
+
+def test_history_is_read_from_any_store(
+    any_store: RedisServer | RedisCluster, namespace: str
+) -> None:
+    with penstock.connect(any_store.url, namespace=namespace) as ps:
+        world = HistoryWorld(ps, any_store)
+        ids = world.end_jobs(4500)
+
+        assert [row["job"] for row in world.batch(entries_per_partition="1000")] == ids
+        stream = world.stream(startingOffsets="earliest", reader="lake")
+        assert [row["job"] for row in stream.next_batch()] == ids

@@ -55,11 +55,11 @@ class Query:
         return query
 
 
-def offsets_after(query: StreamingQuery) -> dict[str, Any]:
+def offsets_of(query: StreamingQuery, name: str) -> Any:
+    """What the last progress of a query says."""
     progress = query.lastProgress
     assert progress is not None
-    offsets: dict[str, Any] = json.loads(progress["sources"][0]["endOffset"])
-    return offsets
+    return json.loads(progress["sources"][0][name])
 
 
 def test_history_is_a_table(read: DataFrameReader, world: HistoryWorld) -> None:
@@ -93,9 +93,10 @@ def test_a_stream_goes_on_where_it_was(
     ended = query.run()
 
     assert query.batches == [sorted(first[:3]), sorted(first[3:]), sorted(second)]
-    offsets = offsets_after(ended)
+    offsets = offsets_of(ended, "endOffset")
     bounds = ps.jobs("mail").history_bounds()
     assert offsets == {"mail": [bounds.incarnation, bounds.last]}
+    assert offsets_of(ended, "latestOffset") == offsets
     mark_offsets(ps, "lake", offsets)
     assert [mark.place for mark in ps.jobs("mail").history_bounds().marks] == [bounds.last]
 

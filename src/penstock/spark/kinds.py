@@ -105,7 +105,7 @@ READ_HISTORY = Kind(
             "entries_per_partition",
             whole_number(1, 10**9),
             "a whole number from 1 up",
-            default=100_000,
+            default=250_000,
         ),
     ),
 )

@@ -11,7 +11,7 @@ local keys, limit = jobs.keys_beside(KEYS[1]), ARGV[1]
 local refusal = jobs.refuse_newer(keys)
 if refusal then return refusal end
 local names = {'max_length', 'max_bytes', 'ageing_ms', 'keep_ms', 'keep_dead_ms', 'keep_count', 'keep_bytes',
-  'history_length'}
+  'history_length', 'history_cap'}
 local settings = {}
 for index, value in ipairs(redis.call('HMGET', keys.meta, unpack(names))) do
   if value then
