@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.spark.options import EVERYWHERE
 from penstock.spark.schemas import RESULTS
 from penstock.spark.source import READERS, WRITERS
-from tests.unit.test_docs import SPARK, examples_in
+from tests.unit.test_docs import README, SPARK, examples_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,8 @@ def test_the_examples_run_one_after_the_other_in_a_session(
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(tmp_path)
 
-    for code in examples_in(SPARK):
+    examples = [examples_in(document, for_spark=True) for document in (SPARK, README)]
+    for code in (code for found in examples for code in found):
         exec(compile(code, "docs/spark.md", "exec"), {"__name__": "__main__"})
 
 

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent.parent
 TESTING = ROOT / "docs" / "testing.md"
 SPARK = ROOT / "docs" / "spark.md"
-"""Its examples run in one session, in tests/spark."""
-DOCUMENTS = [ROOT / "README.md", *sorted(set((ROOT / "docs").glob("*.md")) - {TESTING, SPARK})]
+README = ROOT / "README.md"
+DOCUMENTS = [README, *sorted(set((ROOT / "docs").glob("*.md")) - {TESTING})]
 
 
-def examples_in(document: Path) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", document.read_text(), re.S)
+def examples_in(document: Path, *, for_spark: bool = False) -> list[str]:
+    """Those with Spark run in its session, in tests/spark."""
+    found = re.findall(r"```python\n(.*?)```", document.read_text(), re.S)
+    return [code for code in found if ("penstock.spark" in code) == for_spark]
 
 
 EXAMPLES = [
