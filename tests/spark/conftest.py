@@ -47,13 +47,13 @@ def environment(servers: dict[str, RedisServer | RedisCluster]) -> dict[str, str
 def spark(
     event_log: Path, environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkSession]:
-    """A `local[2]` session, shared by all tests."""
+    """A session with two cores that tries a task twice, shared by all tests."""
     folder = tmp_path_factory.mktemp("spark")
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)
         session = penstock.spark.session(
-            "local[2]",
+            "local[2,2]",
             "penstock-tests",
             {
                 "spark.sql.shuffle.partitions": "2",

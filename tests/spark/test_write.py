@@ -11,9 +11,10 @@ from pyspark.errors import PySparkException
 from penstock.client._sync.fsck import check
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
     import penstock
@@ -33,6 +34,14 @@ def write(server: RedisServer, namespace: str) -> Callable[[DataFrame], DataFram
     return begin
 
 
+def assert_each_row_is_there_once(ps: penstock.Penstock) -> None:
+    queue = ps.queue("mail")
+    assert queue.count() == ROWS
+    tasks = {task for at in range(0, ROWS, 1000) for task in queue.page(at, 1000).tasks}
+    assert tasks == {b"%d" % number for number in range(ROWS)}
+    assert check(ps).violations == []
+
+
 def test_rows_become_tasks_once(
     spark: SparkSession,
     write: Callable[[DataFrame], DataFrameWriter],
@@ -43,10 +52,7 @@ def test_rows_become_tasks_once(
     for _ in range(2):
         write(rows).option("queue", "mail").option("batch_id", "today").save()
 
-    assert ps.queue("mail").count() == ROWS
-    tasks = {task for at in range(0, ROWS, 1000) for task in ps.queue("mail").page(at, 1000).tasks}
-    assert tasks == {b"%d" % number for number in range(ROWS)}
-    assert check(ps).violations == []
+    assert_each_row_is_there_once(ps)
 
 
 def test_a_write_without_a_batch_id_is_a_batch_of_its_own(
@@ -137,8 +143,32 @@ def test_a_stream_writes_each_of_its_batches_once(
     last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
     run()
 
-    assert ps.queue("mail").count() == ROWS
-    assert check(ps).violations == []
+    assert_each_row_is_there_once(ps)
+
+
+def test_a_task_that_fails_half_way_and_is_tried_again_sends_its_rows_once(
+    spark: SparkSession,
+    write: Callable[[DataFrame], DataFrameWriter],
+    ps: penstock.Penstock,
+    tmp_path: Path,
+) -> None:
+    has_failed = tmp_path / "has failed"
+
+    def fail_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch.slice(0, 1_500)
+            if not has_failed.exists():
+                has_failed.touch()
+                raise RuntimeError("half way")
+            yield batch.slice(1_500)
+
+    numbers = spark.range(0, ROWS, 1, 2).selectExpr("cast(id as string) as payload")
+    rows = numbers.mapInArrow(fail_once, "payload string")
+
+    write(rows).option("queue", "mail").save()
+
+    assert has_failed.exists()
+    assert_each_row_is_there_once(ps)
 
 
 @pytest.mark.parametrize(
