@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -75,6 +76,17 @@ def worker() -> None:
 )
 @click.option("--name", help="How its id begins. Default: host and process id.")
 @click.option(
+    "--until-empty",
+    is_flag=True,
+    help="End when nothing waits or runs, and no job is to be tried again.",
+)
+@click.option(
+    "--report",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Keep a file of JSON with how much it has done.",
+)
+@click.option(
     "--alone",
     is_flag=True,
     help="Without a second process that watches it and tells what killed it.",
@@ -90,6 +102,8 @@ def run(
     lease_ms: int,
     heartbeat_ms: int,
     name: str | None,
+    until_empty: bool,
+    report: Path | None,
     alone: bool,
 ) -> None:
     """Import MODULE and run the handlers it registers, until told to stop.
@@ -100,7 +114,7 @@ def run(
     if heartbeat_ms >= lease_ms:
         raise click.UsageError("--heartbeat-ms must be less than --lease-ms.")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    names, weights = _weighted(queues)
+    names, weights = weighted(queues)
     settings = at.settings()
 
     def work(board: Board | None = None) -> int:
@@ -115,6 +129,8 @@ def run(
             heartbeat_ms,
             strict,
             weights,
+            until_empty,
+            report,
             board,
         )
 
@@ -246,7 +262,7 @@ def _absent(paused: list[str], found: list[WorkerInfo]) -> list[str]:
     return [name for name in paused if name not in names]
 
 
-def _weighted(queues: tuple[str, ...]) -> tuple[list[str], dict[str, int]]:
+def weighted(queues: tuple[str, ...]) -> tuple[list[str], dict[str, int]]:
     """`mail=3` is queue `mail` with weight 3."""
     names: list[str] = []
     weights: dict[str, int] = {}

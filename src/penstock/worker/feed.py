@@ -345,8 +345,11 @@ class Feed:
             self.claimed_at = self._loop.time()
         claim = await self._claim(finished, limit)
         self._refuse(claim.refused)
-        self.finished += len(finished) - len(claim.refused)
+        self._count(finished, claim.refused)
         return claim, limit
+
+    def _count(self, reported: list[Context], refused: list[int]) -> None:
+        self.finished += len(reported) - len(refused)
 
     def _take_outcomes(self) -> list[Context]:
         outcomes: list[Context] = []

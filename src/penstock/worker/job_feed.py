@@ -36,6 +36,7 @@ _NOTE_EVERY_S = 0.05
 _FIRE_AGAIN_S = 1.0
 _NUDGE_S = 0.002
 _AT_ONCE = 100
+_FAILURES = ("failed", "final", "crashed")
 
 
 class JobExecutor(Executor, Protocol):
@@ -278,13 +279,21 @@ class JobFeed(Feed):
                     self.keys, o, self.worker, limit, wait=True, offer=self._offer
                 )
             )
-        self.failed += sum(context.outcome in ("failed", "final") for context in finished)
         reports = join_packed([context.packed for context in finished])  # type: ignore[attr-defined]
         return await self._store.run_once(
             lambda o: jobs.report_jobs(
                 self.keys, o, self.worker, reports, limit, wait=limit > 0, offer=self._offer
             )
         )
+
+    def _count(self, reported: list[Context], refused: list[int]) -> None:
+        if refused:
+            reported = [context for context in reported if context.token not in refused]
+        for context in reported:
+            if context.outcome == "done":
+                self.finished += 1
+            elif context.outcome in _FAILURES:
+                self.failed += 1
 
     def _contexts(self, claim: JobClaim) -> list[Context]:  # type: ignore[override]
         return [JobContext(self, job, self._functions[job.type]) for job in claim.jobs]

@@ -11,10 +11,12 @@ import uvloop
 
 from penstock.worker.handlers import choose_handlers, load_handlers
 from penstock.worker.supervisor import StopRequests
+from penstock.worker.totals import Report
 from penstock.worker.worker import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from penstock.client._async.client import AsyncPenstock
     from penstock.client._sync.client import Penstock
@@ -30,12 +32,13 @@ def serve(
     handlers: Iterable[Served] | Mapping[str, Function],
     **options: Any,
 ) -> None:
-    """Work until SIGTERM or SIGINT, on the store of `client`.
+    """Work until SIGTERM or SIGINT, on the store of `client`; with `until_empty`, at most until
+    nothing is left in the queues.
 
     `handlers` are functions marked with `@penstock.handler` or `@penstock.job`, and with
     `@penstock.backoff` those that jobs name; or a mapping from queue to function.
     Options are those of `Worker`: concurrency, grace_s, name, lease_ms, heartbeat_ms, strict,
-    weights.
+    weights, until_empty.
     """
     run_until_stopped(Worker(client.settings, handlers, **options))
 
@@ -51,10 +54,12 @@ def run_worker(
     heartbeat_ms: int,
     strict: bool = False,
     weights: Mapping[str, int] | None = None,
+    until_empty: bool = False,
+    report: Path | None = None,
     board: Board | None = None,
 ) -> int:
     """Serve queues with the handlers of a module until SIGTERM or SIGINT; the exit status. With
-    `board`, a supervisor is watching.
+    `board`, a supervisor is watching. `report` is a file to keep.
     """
     handlers = choose_handlers(load_handlers(module), queues, module)
     worker = Worker(
@@ -68,14 +73,17 @@ def run_worker(
         modules=[module],
         strict=strict,
         weights=weights,
+        until_empty=until_empty,
     )
     if board is not None:
         worker.on_registered = board.name_worker
-    run_until_stopped(worker, board)
+    run_until_stopped(worker, board, None if report is None else Report(report))
     return 0
 
 
-def run_until_stopped(worker: Worker, board: Board | None = None) -> None:
+def run_until_stopped(
+    worker: Worker, board: Board | None = None, report: Report | None = None
+) -> None:
     """Signals only set a flag; the worker acts on it where nothing is half done."""
     requests = StopRequests(board)
 
@@ -87,7 +95,10 @@ def run_until_stopped(worker: Worker, board: Board | None = None) -> None:
         loop = asyncio.get_running_loop()
         for signum in _STOPPING:
             loop.add_signal_handler(signum, stop)
-        await worker.run()
+        if report is None:
+            await worker.run()
+        else:
+            await report.keep_while(worker, worker.run())
 
     _keep_signals_from_children()
     uvloop.run(work())

@@ -24,12 +24,14 @@ from penstock.executors.processes import ProcessExecutor
 from penstock.executors.threads import ThreadExecutor
 from penstock.model.workers import HEARTBEAT_MS, LEASE_MS
 from penstock.worker.desk_feed import DeskFeed
+from penstock.worker.emptiness import wait_until_empty
 from penstock.worker.feed import Feed
 from penstock.worker.handlers import Handlers, as_handlers
 from penstock.worker.job_feed import JobFeed
 from penstock.worker.mover import finish_batches
 from penstock.worker.order import QueueOrder
 from penstock.worker.prefetch import TOO_LONG_S
+from penstock.worker.totals import Totals
 from penstock.worker.wakeup import listen
 
 if TYPE_CHECKING:
@@ -52,7 +54,8 @@ class Worker:
     or a mapping from queue to function.
 
     Queues take turns; with `strict` a queue is served only while those before it are empty, with
-    `weights` each gets its share of what is started.
+    `weights` each gets its share of what is started. With `until_empty` the worker ends by itself
+    when nothing is left that it could get (see `wait_until_empty`).
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class Worker:
         modules: list[str] | None = None,
         strict: bool = False,
         weights: Mapping[str, int] | None = None,
+        until_empty: bool = False,
     ) -> None:
         if concurrency < 1:
             raise InvalidArgument(f"concurrency is {concurrency}; a worker runs at least 1 task")
@@ -82,6 +86,7 @@ class Worker:
         self._handlers = handlers
         self._order = QueueOrder(handlers.queues, strict, weights or {})
         self._grace_s = grace_s
+        self._ends_when_empty = until_empty
         self._options: dict[str, Any] = {
             "name": name,
             "lease_ms": lease_ms,
@@ -97,6 +102,8 @@ class Worker:
             self._processes = ProcessExecutor(concurrency, modules or _modules_of(functions))
         self._mixed = MixedExecutor(concurrency, self._threads, self._coroutines, self._processes)
         self._feeds: list[Feed] = []
+        self._totals = Totals()
+        """of feeds that are gone"""
         self._stops = 0
         self._is_abandoned = False
         self._is_registered = False
@@ -112,6 +119,14 @@ class Worker:
         """empty until the worker has joined its queues; one that lost its lease goes on under a
         new id
         """
+
+    @property
+    def totals(self) -> Totals:
+        """What it has done so far."""
+        totals = self._totals
+        for feed in self._feeds:
+            totals = totals.plus(feed.finished, feed.failed, feed.refused)
+        return totals
 
     async def run(self) -> None:
         """Work until `stop` is called."""
@@ -214,6 +229,8 @@ class Worker:
                 asyncio.create_task(finish_batches(self._client.store, feed.keys, feed.kind))
                 for feed in self._feeds
             ]
+            if self._ends_when_empty:
+                tasks.append(asyncio.create_task(self._stop_when_empty()))
             await self._until(lambda: self._stops > 0 or session.lease.is_lost, tasks)
             if not session.lease.is_lost:
                 await self._wind_down(session, tasks)
@@ -228,6 +245,7 @@ class Worker:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            self._totals, self._feeds = self.totals, []
             if self._stall_watch is not None:
                 self._stall_watch.cancel()
                 self._stall_watch = None
@@ -328,6 +346,13 @@ class Worker:
             for task in (*tasks, self._giving_back):
                 if task is not None and task.done():
                     task.result()
+
+    async def _stop_when_empty(self) -> None:
+        await wait_until_empty(self._client, self._handlers, lambda: self._load() == 0)
+        log.info("queues are empty id=%s", self.id)
+        if not self._stops:
+            self.stop()
+        await asyncio.Event().wait()  # one of the tasks that end by being cancelled
 
     async def _look(self) -> None:
         """A wake-up can be lost on its way. This is the most that it costs."""

@@ -1,0 +1,98 @@
+"""Finds out when the queues of a worker are empty, for a worker that is to end then."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Literal
+
+from penstock.client._async.staging import move_batches
+from penstock.errors import QueueNotFound, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from penstock.client._async.client import AsyncPenstock
+    from penstock.worker.handlers import Handlers
+
+_LOOK_EVERY_S = 0.5
+_SOON_S = 5.0
+_PAGE = 1000
+_MOST_PAGES = 10
+
+
+async def wait_until_empty(
+    client: AsyncPenstock, handlers: Handlers, is_idle: Callable[[], bool]
+) -> None:
+    """Return when two looks in a row have found nothing in any queue that this worker could still
+    get: nothing waits or runs, also elsewhere, as what runs there can come back; no job waits for
+    another try or falls due within five seconds; and no decided batch is still to be moved.
+
+    Jobs that are due later, jobs of types that are not handled here, and dead ones do not count.
+    What is paused does: it is waited for.
+    """
+    empty_looks = 0
+    # One look is not enough, as a job that ends in one queue can have filled another before.
+    while empty_looks < 2:
+        await asyncio.sleep(_LOOK_EVERY_S)
+        is_empty = is_idle() and await _are_empty(client, handlers)
+        empty_looks = empty_looks + 1 if is_empty else 0
+
+
+async def _are_empty(client: AsyncPenstock, handlers: Handlers) -> bool:
+    for queue in handlers.queues:
+        if queue in handlers.tasks:
+            is_filled = await _has_tasks(client, queue) or await _is_moving(client, queue, "tasks")
+        else:
+            types = handlers.jobs[queue]
+            is_filled = await _has_jobs(client, queue, types) or await _is_moving(
+                client, queue, "jobs"
+            )
+        if is_filled:
+            return False
+    return True
+
+
+async def _has_tasks(client: AsyncPenstock, queue: str) -> bool:
+    try:
+        state = await client.queue(queue).inspect()
+    except QueueNotFound:  # it was deleted
+        return False
+    return state.ready + state.running > 0
+
+
+async def _has_jobs(client: AsyncPenstock, queue: str, types: Iterable[str]) -> bool:
+    jobs = client.jobs(queue)
+    for type_ in types:
+        counts = await jobs.counts(type=type_)
+        if counts["ready"] or counts["running"]:
+            return True
+        if counts["scheduled"] and await _has_due(client, queue, type_):
+            return True
+    return False
+
+
+async def _has_due(client: AsyncPenstock, queue: str, type_: str) -> bool:
+    """Whether a job of this type waits for another try, or is due soon. Of more scheduled jobs than
+    are looked through, those that were sent first are.
+    """
+    cursor, soon = "", time.time() + _SOON_S
+    for _ in range(_MOST_PAGES):
+        page = await client.jobs(queue).page(
+            "scheduled", after=cursor, limit=_PAGE, with_data=False, type=type_
+        )
+        if any(job.failures > 0 or job.due_at < soon for job in page.jobs):
+            return True
+        cursor = page.cursor
+        if not cursor:
+            break
+    return False
+
+
+async def _is_moving(client: AsyncPenstock, queue: str, kind: Literal["tasks", "jobs"]) -> bool:
+    """Whether a decided batch was still to be moved; what finds room is moved by now."""
+    try:
+        moved = await move_batches(client.store, client.keys.queue(queue), kind)
+    except StoreError:  # the worker looks for batches too, and logs what is wrong with one
+        return True
+    return moved.moved + moved.left > 0
