@@ -243,6 +243,12 @@ class SparkNotFound(PenstockError):
     code = "spark_not_found"
 
 
+class SparkWorkFailed(PenstockError):
+    """Spark could not run workers to their end. What they held goes back to the queue."""
+
+    code = "spark_work_failed"
+
+
 class JavaNotFound(PenstockError):
     """No Java that Spark can run on was found."""
 

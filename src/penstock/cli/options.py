@@ -43,13 +43,15 @@ class Target:
             yield client.open()
 
     def settings(self, retry_for_s: float | None = 30.0, timeout_s: float = 5.0) -> Settings:
-        url = self.url
-        if self.data is not None and url is None:
-            # Asked for by name, so it goes before PENSTOCK_URL.
-            url = EmbeddedServer(self.data).start().url
         return find_settings(
-            url, self.namespace, self.data, retry_for_s=retry_for_s, timeout_s=timeout_s
+            self.named_url(), self.namespace, retry_for_s=retry_for_s, timeout_s=timeout_s
         )
+
+    def named_url(self) -> str | None:
+        """The store that was asked for, which goes before PENSTOCK_URL; None if none was."""
+        if self.url is None and self.data is not None:
+            return EmbeddedServer(self.data).start().url
+        return self.url
 
 
 OWN_PROCESS = "own process"

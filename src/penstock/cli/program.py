@@ -19,6 +19,7 @@ from penstock.cli.queue import queue
 from penstock.cli.render import say_error
 from penstock.cli.schedule import schedule
 from penstock.cli.server import server
+from penstock.cli.spark import spark
 from penstock.cli.worker import worker
 from penstock.demo.command import demo
 
@@ -40,7 +41,7 @@ def program() -> None:
     """A reliable, atomic work queue on Redis."""
 
 
-for command in (demo, bench, enqueue, queue, job, schedule, worker, server, doctor, fsck):
+for command in (demo, bench, enqueue, queue, job, schedule, worker, spark, server, doctor, fsck):
     program.add_command(command)
 
 

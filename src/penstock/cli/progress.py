@@ -24,10 +24,12 @@ class ProgressBar:
         self._bar = self._progress.add_task("", total=total)
         self._began_at = time.monotonic()
 
-    def show(self, completed: int, description: str) -> None:
+    def show(self, completed: int, description: str, total: int | None = None) -> None:
+        """`total` is another one than was known before."""
         if not self._progress.console.is_terminal:
             return
-        self._progress.update(self._bar, completed=completed, description=printable(description))
+        text = printable(description)
+        self._progress.update(self._bar, completed=completed, description=text, total=total)
         if time.monotonic() - self._began_at > _SHOWN_AFTER_S:
             self._progress.start()
 

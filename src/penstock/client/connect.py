@@ -68,5 +68,9 @@ def find_settings(
                 "for 'penstock'"
             )
     check_name("namespace", namespace)  # before a server is started for it
-    url = url or os.environ.get("PENSTOCK_URL") or EmbeddedServer(data).start().url
-    return Settings(parse_url(url), namespace, max_payload, retry_for_s, timeout_s)
+    return Settings(parse_url(find_url(url, data)), namespace, max_payload, retry_for_s, timeout_s)
+
+
+def find_url(url: str | None = None, data: Path | None = None) -> str:
+    """The same for the URL alone, as another process is told it; it can have a password."""
+    return url or os.environ.get("PENSTOCK_URL") or EmbeddedServer(data).start().url

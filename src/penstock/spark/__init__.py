@@ -10,14 +10,17 @@ check_requirements()
 # Behind the check, so that its message comes before any failed import.
 from penstock.spark.history_offsets import mark_offsets  # noqa: E402
 from penstock.spark.map_jobs import BatchProgress, map_jobs  # noqa: E402
+from penstock.spark.queue_work import WorkerSummary, run  # noqa: E402
 from penstock.spark.session import register, session  # noqa: E402
 from penstock.spark.source import PenstockSource  # noqa: E402
 
 __all__ = [
     "BatchProgress",
     "PenstockSource",
+    "WorkerSummary",
     "map_jobs",
     "mark_offsets",
     "register",
+    "run",
     "session",
 ]

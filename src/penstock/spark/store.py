@@ -57,11 +57,7 @@ class Connection:
         path = address.endpoints[0].path
         here = socket.gethostname()
         if path and here != self.host:
-            raise InvalidArgument(
-                f"the store is the Unix socket {path} on {self.host!r}, which an executor on "
-                f"{here!r} cannot reach; use a store with a host and a port (option 'url', or "
-                "PENSTOCK_URL where Spark is started)"
-            )
+            raise InvalidArgument(refuse_socket(path, self.host, here))
         # An address keeps its TLS settings once they were used, and these cannot be pickled.
         return replace(self.settings, address=replace(address))
 
@@ -86,3 +82,12 @@ def call_meanwhile(
     if isinstance(reply, list):
         return reply
     return store.call(key, *parts)  # which knows what to do about errors
+
+
+def refuse_socket(path: str, host: str, here: str) -> str:
+    """What is wrong with a Unix socket on `host` for an executor that runs `here`."""
+    return (
+        f"the store is the Unix socket {path} on {host!r}, which an executor on {here!r} cannot "
+        "reach; use a store with a host and a port (option 'url', or PENSTOCK_URL where Spark is "
+        "started)"
+    )

@@ -46,6 +46,7 @@ class Report:
 
     async def keep_while(self, worker: Worker, work: Coroutine[Any, Any, None]) -> None:
         """Do the work of a worker, and write what comes of it."""
+        worker.on_joined = lambda: self._write(worker)
         keeping = asyncio.create_task(self._keep(worker))
         try:
             await work
@@ -56,9 +57,9 @@ class Report:
 
     async def _keep(self, worker: Worker) -> None:
         while True:
+            await asyncio.sleep(_WRITE_EVERY_S)
             if worker.id and worker.totals != self._written:
                 self._write(worker)
-            await asyncio.sleep(_WRITE_EVERY_S)
 
     def _write(self, worker: Worker) -> None:
         document = {

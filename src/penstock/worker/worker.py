@@ -115,6 +115,8 @@ class Worker:
         """is told every id under which this worker registers, before it starts anything, and the
         empty one when it has left
         """
+        self.on_joined: Callable[[], None] = lambda: None
+        """is told when the worker has joined its queues and is about to start something"""
         self.id = ""
         """empty until the worker has joined its queues; one that lost its lease goes on under a
         new id
@@ -220,6 +222,7 @@ class Worker:
                 else:
                     await session.start_work(queue)
             self.id = session.id
+            self.on_joined()
             log.info("worker started id=%s queues=%s", self.id, ",".join(queues))
             self._feeds = [self._feed(session, queue) for queue in queues]
             tasks = [asyncio.create_task(feed.serve()) for feed in self._feeds]
