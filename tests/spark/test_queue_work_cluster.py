@@ -1,0 +1,194 @@
+"""Workers on executors that are processes of their own, started by `penstock spark run`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil  # type: ignore[import-untyped]
+import pyspark
+import pytest
+
+from penstock.spark.java import find_java
+from tests.servers import free_port, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import penstock
+    from tests.servers import RedisServer
+
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(240)]
+
+START_S = 120.0
+"""How long a cluster may take to run its first worker."""
+APP = """
+import os, time
+from pathlib import Path
+import penstock
+
+@penstock.job(queue="mail", type="hold")
+def hold(folder):
+    begun = Path(folder) / "begun"
+    if begun.exists():
+        return "done elsewhere"
+    begun.write_text(str(os.getpid()))
+    while True:
+        time.sleep(0.01)
+
+@penstock.job(queue="mail", type="tell")
+def tell(name):
+    return os.environ.get(name)
+"""
+
+
+@pytest.fixture
+def environment(server: RedisServer, namespace: str, tmp_path: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "PENSTOCK_URL": server.url,
+        "PENSTOCK_NAMESPACE": namespace,
+        "JAVA_HOME": str(find_java()),
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_LOCAL_DIRS": str(tmp_path / "local"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+
+
+@pytest.fixture
+def mail(ps: penstock.Penstock) -> penstock.Jobs:
+    return ps.jobs("mail")
+
+
+def spark_run(*options: str) -> list[str]:
+    command = [sys.executable, "-m", "penstock", "spark", "run"]
+    quiet = ("--conf", "spark.ui.enabled=false", "--until-empty", "--json")
+    return [*command, *options, "-q", "mail", "--workers", "2", *quiet]
+
+
+def outcomes(jobs: penstock.Jobs) -> Counter[tuple[str, str]]:
+    return Counter((entry.job, entry.outcome) for entry in jobs.history())
+
+
+def test_work_of_a_killed_executor_is_done_elsewhere_and_accepted_once(
+    environment: dict[str, str], mail: penstock.Jobs, ps: penstock.Penstock, tmp_path: Path
+) -> None:
+    (tmp_path / "app_on_cluster.py").write_text(APP)
+    held = mail.add("hold", {"folder": str(tmp_path)})
+    command = spark_run("app_on_cluster", "--master", "local-cluster[2,1,512]", "--grace", "0.2")
+    with subprocess.Popen(
+        [*command, "--py-files", "app_on_cluster.py", "--conf", "spark.executor.memory=512m"],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as driver:
+        begun = tmp_path / "begun"
+        wait_for(
+            lambda: driver.poll() is not None or (begun.exists() and begun.read_text()), START_S
+        )
+        worker = psutil.Process(int(begun.read_text()))
+        mine, executor = worker.parents()[:1], executor_of(worker)
+        others = mail.add_many("tell", [{"name": "SPARK_HOME"}] * 20)
+
+        executor.kill()
+
+        wait_for(lambda: not any(process.is_running() for process in (worker, *mine)))
+        stdout, stderr = driver.communicate(timeout=START_S)
+    assert driver.returncode == 0, stderr
+    summaries = json.loads(stdout)
+    assert held.result(0) == "done elsewhere"
+    done = outcomes(mail)
+    assert [done[job.id, "done"] for job in (held, *others)] == [1] * 21
+    assert len(summaries) == 2
+    assert ps.workers() == []
+
+
+def executor_of(worker: Any) -> Any:
+    """The JVM of Spark above a worker."""
+    [executor] = [
+        process
+        for process in worker.parents()
+        if any("CoarseGrainedExecutorBackend" in part for part in process.cmdline())
+    ]
+    return executor
+
+
+def test_a_standalone_cluster_runs_a_queue_to_its_end(
+    environment: dict[str, str], mail: penstock.Jobs, ps: penstock.Penstock, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(tmp_path / "app.zip", "w") as package:
+        package.writestr("shop/__init__.py", "")
+        package.writestr("shop/jobs.py", APP)
+    pack_python(tmp_path / "env.tar.gz", tmp_path / "env")
+    jobs = mail.add_many("tell", [{"name": "FROM_ARCHIVE"}] * 50)
+    shipped = ("--py-files", "app.zip", "--archives", "env.tar.gz#env")
+    with standalone(environment, tmp_path) as master:
+        done = subprocess.run(
+            [*spark_run("shop.jobs", "--master", master, *shipped)],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=START_S,
+            check=False,
+        )
+
+    assert done.returncode == 0, done.stderr
+    assert {job.result(0) for job in jobs} == {"yes"}
+    assert sum(summary["finished"] for summary in json.loads(done.stdout)) == 50
+    assert ps.workers() == []
+
+
+def pack_python(archive: Path, folder: Path) -> None:
+    """An archive with a Python that says where it comes from, as `venv-pack` would make one."""
+    python = folder / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nFROM_ARCHIVE=yes exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    with tarfile.open(archive, "w:gz") as packed:
+        packed.add(folder / "bin", "bin")
+
+
+@contextmanager
+def standalone(environment: dict[str, str], folder: Path) -> Iterator[str]:
+    """A master and a worker of Spark's own kind of cluster; the URL of the master."""
+    port = free_port()
+    url = f"spark://127.0.0.1:{port}"
+    program = str(Path(environment["SPARK_HOME"]) / "bin" / "spark-class")
+    kinds = {
+        "master.Master": ["--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"],
+        "worker.Worker": ["--host", "127.0.0.1", "--cores", "2", "--memory", "1g"],
+    }
+    kinds["worker.Worker"] += ["--webui-port", "0", "--work-dir", str(folder / "work"), url]
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        for kind, options in kinds.items():
+            with (folder / f"{kind}.log").open("wb") as log:
+                started.append(
+                    subprocess.Popen(
+                        [program, f"org.apache.spark.deploy.{kind}", *options],
+                        env=environment,
+                        stdout=log,
+                        stderr=log,
+                    )
+                )
+        wait_for(lambda: "registered with master" in log_of(folder), START_S)
+        yield url
+    finally:
+        for process in reversed(started):
+            process.terminate()
+            process.wait(30)
+
+
+def log_of(folder: Path) -> str:
+    return (folder / "worker.Worker.log").read_text()
