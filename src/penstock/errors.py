@@ -255,6 +255,30 @@ class JavaNotFound(PenstockError):
     code = "java_not_found"
 
 
+class LakeNotFound(PenstockError):
+    """Nothing was archived at this place."""
+
+    code = "lake_not_found"
+
+
+class LakeUnreadable(PenstockError):
+    """Another program has given a table of the lake a form that is not understood here."""
+
+    code = "lake_unreadable"
+
+
+class LakeNotShared(PenstockError):
+    """Not all machines of the Spark cluster see the folder of the lake."""
+
+    code = "lake_not_shared"
+
+
+class LakeBusy(PenstockError):
+    """Others changed a table of the lake each time that something was to be committed."""
+
+    code = "lake_busy"
+
+
 # What became of a job.
 
 

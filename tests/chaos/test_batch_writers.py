@@ -41,7 +41,7 @@ staged = [partition(number) for number in range(4)]
 partition(2)  # a twin that is not committed
 writer.commit(staged)
 """
-BATCHES, PARTITIONS, ROWS = 3, 4, 5_000
+BATCHES, PARTITIONS, ROWS = 2, 4, 5_000
 
 
 pytestmark = [pytest.mark.xdist_group("chaos"), pytest.mark.timeout(240)]

@@ -1,4 +1,4 @@
-"""Spark reads and writes queues: `format("penstock")`, and a session that knows it.
+"""Spark reads and writes queues: `format("penstock")`, a session that knows it, and the lake.
 
 Importing it without PySpark, or with a version that it does not work with, raises SparkNotFound.
 """
@@ -8,6 +8,7 @@ from penstock.spark.requirements import check_requirements
 check_requirements()
 
 # Behind the check, so that its message comes before any failed import.
+from penstock.spark.history_lake import Lake, lake  # noqa: E402
 from penstock.spark.history_offsets import mark_offsets  # noqa: E402
 from penstock.spark.map_jobs import BatchProgress, map_jobs  # noqa: E402
 from penstock.spark.queue_work import WorkerSummary, run  # noqa: E402
@@ -16,8 +17,10 @@ from penstock.spark.source import PenstockSource  # noqa: E402
 
 __all__ = [
     "BatchProgress",
+    "Lake",
     "PenstockSource",
     "WorkerSummary",
+    "lake",
     "map_jobs",
     "mark_offsets",
     "register",

@@ -15,10 +15,13 @@ _INSTALL = "install one with pip install 'penstock[spark]'"
 
 
 def check_requirements() -> None:
-    """Raise SparkNotFound unless a usable PySpark and PyArrow are installed."""
+    """Raise SparkNotFound unless a usable PySpark, PyArrow and delta-rs are installed."""
     check_pyspark(_installed("pyspark"))
-    if _installed("pyarrow") is None:
-        raise SparkNotFound(f"penstock.spark needs pyarrow, which is not installed; {_INSTALL}")
+    for package in ("pyarrow", "deltalake"):
+        if _installed(package) is None:
+            raise SparkNotFound(
+                f"penstock.spark needs {package}, which is not installed; {_INSTALL}"
+            )
 
 
 def check_pyspark(found: str | None) -> None:

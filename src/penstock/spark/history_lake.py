@@ -1,0 +1,139 @@
+"""The lake: a folder of Delta tables with what happened in queues.
+
+`attempts` has a row for each attempt that ended, `counts` one for each minute and queue, and
+`gaps` one for each piece of history that was gone before it could be archived.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import decode, encode
+from pyspark.sql.types import StructType
+
+from penstock.errors import InvalidArgument
+from penstock.spark.delta import Table, TableLayout, live_files
+from penstock.spark.schemas import HISTORY, arrow_schema
+from penstock.spark.session import session
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deltalake import DeltaTable
+    from pyspark.sql import DataFrame
+
+TableName = Literal["attempts", "counts", "gaps"]
+
+_DAY = pa.field("day", pa.date32())
+_TIME = pa.timestamp("us", "UTC")
+
+DEPTHS = ("ready", "scheduled", "blocked", "running", "dead")
+"""What is in a queue at one instant."""
+
+COUNTERS = ("enqueued", "started", "finished", "stopped", "failed", "lost", "cancelled", "deleted")
+"""What has happened in a queue since it was made. They only grow, and begin anew with a new
+incarnation. `enqueued`, `cancelled` and `deleted` are NULL for queues of jobs, which do not count
+them."""
+
+LAYOUTS: dict[TableName, TableLayout] = {
+    "attempts": TableLayout(arrow_schema(HISTORY).append(_DAY), ("day", "queue")),
+    "counts": TableLayout(
+        pa.schema(
+            [
+                ("at", _TIME),
+                ("queue", pa.string()),
+                ("kind", pa.string()),
+                ("incarnation", pa.string()),
+                ("is_paused", pa.bool_()),
+                ("workers", pa.int32()),
+                ("idle_workers", pa.int32()),
+                *((name, pa.int64()) for name in DEPTHS),
+                *((name, pa.int64()) for name in COUNTERS),
+                _DAY,
+            ]
+        ),
+        ("day",),
+    ),
+    "gaps": TableLayout(
+        pa.schema(
+            [
+                ("found_at", _TIME),
+                ("queue", pa.string()),
+                ("reader", pa.string()),
+                ("reason", pa.string()),
+                ("after_place", pa.string()),
+                ("next_place", pa.string()),
+                _DAY,
+            ]
+        ),
+        ("day",),
+    ),
+}
+
+
+class Lake:
+    """The tables of one lake. Tables are made when something is first put into them."""
+
+    def __init__(self, path: str | Path, storage_options: Mapping[str, str] | None = None) -> None:
+        self.uri = _uri_of(path)
+        self._storage_options = dict(storage_options or {})
+
+    def table(self, name: TableName) -> Table:
+        if name not in LAYOUTS:
+            raise InvalidArgument(f"a lake has no table {name!r}; it has {', '.join(LAYOUTS)}")
+        return Table(f"{self.uri}/{name}", LAYOUTS[name], self._storage_options)
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder of this machine, or of a file system mounted on it."""
+        return "://" not in self.uri
+
+    def read(self, spark: SparkSession, name: TableName = "attempts") -> DataFrame:
+        """The rows of a table as they are now; what is archived later is not among them."""
+        table = self.table(name)
+        found = table.existing()
+        files = live_files(found)
+        # Delta writes a schema as Spark does.
+        schema = StructType.fromJson(json.loads(found.schema().to_json()))
+        if not files:
+            return spark.createDataFrame([], schema)
+        # With the schema given, a queue named '01' stays text. Files are named one by one: a
+        # folder may also hold files of writers that died, and of compactions.
+        reader = spark.read.schema(schema).option("basePath", table.uri)
+        return _with_names_decoded(reader.parquet(*files), found).select(*schema.names)
+
+
+def lake(
+    path: str | Path,
+    table: TableName = "attempts",
+    *,
+    spark: SparkSession | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """The history that `penstock spark archive` has put into a lake, as a DataFrame.
+
+    Uses the active session unless one is given. Raises LakeNotFound if nothing is there, and
+    LakeUnreadable for a table that another program has changed in a way which its files do not
+    show.
+    """
+    active = spark or SparkSession.getActiveSession() or session()
+    return Lake(path, storage_options).read(active, table)
+
+
+def _with_names_decoded(rows: DataFrame, table: DeltaTable) -> DataFrame:
+    """Spark takes each escaped byte of a folder's name for a character; names have UTF-8."""
+    names = {str(partition.get("queue", "")) for partition in table.partitions()}
+    if all(name.isascii() for name in names):
+        return rows  # a column as it is lets Spark leave out the folders of other queues
+    return rows.withColumn("queue", decode(encode("queue", "ISO-8859-1"), "UTF-8"))
+
+
+def _uri_of(path: str | Path) -> str:
+    text = str(path)
+    if not text:
+        raise InvalidArgument("the path of a lake is empty; give a folder or a place such as s3://")
+    return text.rstrip("/") if "://" in text else str(Path(text).absolute())

@@ -1,0 +1,127 @@
+"""The lake as readers see it: Spark, pandas, pyarrow and duckdb find the same rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from penstock.errors import LakeNotFound
+from penstock.spark.history_lake import Lake, lake
+from penstock.spark.lake_files import write_attempts, write_rows
+from tests.spark.synthetic_history import history
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.spark.delta import Table
+
+QUEUES = ("images", "a b/c%:é", "01")
+
+
+def attempts_of(spark: SparkSession, rows: int, seed: int = 1) -> DataFrame:
+    return spark.createDataFrame(history(rows, seed, QUEUES))
+
+
+def archive_once(attempts: DataFrame, table: Table, version: int) -> None:
+    written = write_attempts(attempts, table)
+    table.append([part.file for part in written], "archive", version)
+
+
+def test_all_readers_agree_also_beside_files_that_are_no_part_of_the_table(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = Lake(tmp_path).table("attempts")
+    archive_once(attempts_of(spark, 1000), table, 0)
+    archive_once(attempts_of(spark, 500, seed=2), table, 1)
+    table.compact()
+    archive_once(attempts_of(spark, 200, seed=3), table, 2)
+    write_attempts(attempts_of(spark, 300, seed=4), table)  # the writer died before its commit
+
+    found = table.existing()
+    dataset = found.to_pyarrow_dataset()
+    files = found.file_uris()
+    by_spark = _sorted(lake(tmp_path, spark=spark).toArrow())
+    by_pyarrow = _sorted(dataset.to_table())
+    by_pandas = found.to_pandas()
+    database = duckdb.connect()
+    by_duckdb = database.from_arrow(dataset).to_arrow_table()
+    by_files = database.query(
+        f"SELECT * FROM read_parquet({files!r}, hive_partitioning = true,"
+        " hive_types = {'day': DATE, 'queue': VARCHAR})"
+    ).to_arrow_table()
+
+    expected = pa.concat_tables([history(*of, QUEUES) for of in ((1000, 1), (500, 2), (200, 3))])
+    assert by_spark.drop_columns("day") == _sorted(expected)
+    assert by_pyarrow == by_spark
+    assert _sorted(pa.Table.from_pandas(by_pandas, preserve_index=False)) == by_spark
+    assert _sorted(by_duckdb) == by_spark
+    assert _sorted(by_files) == by_spark
+
+
+def test_a_queue_can_be_selected_by_any_name(spark: SparkSession, tmp_path: Path) -> None:
+    archive_once(attempts_of(spark, 300), Lake(tmp_path).table("attempts"), 0)
+
+    rows = lake(tmp_path, spark=spark)
+
+    assert [rows.where(rows.queue == name).count() for name in QUEUES] == [100, 100, 100]
+
+
+def test_a_table_without_rows_is_an_empty_dataframe(spark: SparkSession, tmp_path: Path) -> None:
+    Lake(tmp_path).table("counts").open()
+
+    rows = lake(tmp_path, "counts", spark=spark)
+
+    assert rows.isEmpty()
+    assert rows.columns[:3] == ["at", "queue", "kind"]
+
+
+def test_a_folder_without_a_lake_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(LakeNotFound, match=r"there is no table at .*attempts"):
+        lake(tmp_path / "nothing", spark=spark)
+
+
+def test_what_an_executor_wrote_says_up_to_where_each_queue_was_read(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = history(300, queues=QUEUES)
+    table = Lake(tmp_path).table("attempts")
+
+    written = write_attempts(spark.createDataFrame(rows).coalesce(1), table)
+
+    last = dict(zip(rows["queue"].to_pylist(), rows["place"].to_pylist(), strict=True))
+    assert sum(part.rows for part in written) == 300
+    assert {part.queue: part.last_place for part in written} == last
+    assert {part.query for part in written} == {""}  # no streaming query
+
+
+def test_rows_written_here_and_by_executors_are_alike(spark: SparkSession, tmp_path: Path) -> None:
+    table = Lake(tmp_path).table("attempts")
+    table.append(write_rows(history(100), table, "ended_at"), "here", 0)
+    archive_once(spark.createDataFrame(history(100)), table, 0)
+
+    rows = lake(tmp_path, spark=spark)
+
+    assert rows.count() == 200
+    assert rows.distinct().count() == 100
+
+
+def _sorted(rows: pa.Table) -> pa.Table:
+    """In one order, with one form of each type."""
+    columns = {}
+    for name in sorted(rows.column_names):
+        column = rows[name].combine_chunks()
+        if pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp("us", "UTC"))
+        if pa.types.is_large_string(column.type):
+            column = column.cast(pa.string())
+        columns[name] = column
+    return (
+        pa.table(columns)
+        .sort_by([("ended_at", "ascending"), ("place", "ascending"), ("job", "ascending")])
+        .combine_chunks()
+    )
