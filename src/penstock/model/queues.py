@@ -104,6 +104,7 @@ class Counters:
     """What has happened in a queue since it was created."""
 
     enqueued: int = 0
+    """tasks that were put in, or jobs that were sent"""
     started: int = 0
     finished: int = 0
     stopped: int = 0

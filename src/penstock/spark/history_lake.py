@@ -35,9 +35,8 @@ DEPTHS = ("ready", "scheduled", "blocked", "running", "dead")
 """What is in a queue at one instant."""
 
 COUNTERS = ("enqueued", "started", "finished", "stopped", "failed", "lost", "cancelled", "deleted")
-"""What has happened in a queue since it was made. They only grow, and begin anew with a new
-incarnation. `enqueued`, `cancelled` and `deleted` are NULL for queues of jobs, which do not count
-them."""
+"""What has happened in a queue since it was made, as `penstock.model.queues.Counters` has it. They
+only grow, and begin anew with a new incarnation."""
 
 LAYOUTS: dict[TableName, TableLayout] = {
     "attempts": TableLayout(arrow_schema(HISTORY).append(_DAY), ("day", "queue")),

@@ -267,6 +267,8 @@ def _queue_state(queue: str, members: Sequence[str], reply: list[Any]) -> QueueS
     found = {name: whole_number(value) for name, value in meta.items()}
     numbers = {name: number for name, number in found.items() if number is not None}
     counters = {name: numbers.get(name, 0) for name in Counters.__dataclass_fields__}
+    if meta.get("kind") == b"jobs":
+        counters["enqueued"] = numbers.get("sent", 0)
     return QueueState(
         name=queue,
         incarnation=meta.get("incarnation", b"").decode(),
