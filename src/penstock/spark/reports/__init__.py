@@ -1,0 +1,1 @@
+"""Questions to the history lake, and a page with the answers."""

@@ -1,0 +1,24 @@
+"""Time in equal steps, the same in every time zone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_STEPS_S = (10, 30, 60, 300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 86_400, 7 * 86_400)
+_MOST_STEPS = 100
+
+
+def step_for(seconds: float) -> int:
+    """The length of a step in seconds, so that a chart of this time has about a hundred at most."""
+    return next((step for step in _STEPS_S if seconds / step <= _MOST_STEPS), _STEPS_S[-1])
+
+
+def bucket(at: Column | str, step_s: int) -> Column:
+    """When the step begins that a time falls into."""
+    seconds = F.unix_seconds(F.col(at) if isinstance(at, str) else at)
+    return F.timestamp_seconds(seconds - F.pmod(seconds, F.lit(step_s)))
