@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
+from deltalake import Schema
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import decode, encode
 from pyspark.sql.types import StructType
 
-from penstock.errors import InvalidArgument
+from penstock.errors import InvalidArgument, LakeNotFound
 from penstock.spark.delta import Table, TableLayout, live_files
 from penstock.spark.schemas import HISTORY, arrow_schema
 from penstock.spark.session import session
@@ -104,6 +105,14 @@ class Lake:
         # folder may also hold files of writers that died, and of compactions.
         reader = spark.read.schema(schema).option("basePath", table.uri)
         return _with_names_decoded(reader.parquet(*files), found).select(*schema.names)
+
+    def read_if_there(self, spark: SparkSession, name: TableName) -> DataFrame:
+        """The same; no rows if nothing was ever put into the table."""
+        try:
+            return self.read(spark, name)
+        except LakeNotFound:
+            schema = Schema.from_arrow(LAYOUTS[name].schema).to_json()
+            return spark.createDataFrame([], StructType.fromJson(json.loads(schema)))
 
 
 def lake(
