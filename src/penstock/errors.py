@@ -273,6 +273,12 @@ class LakeNotShared(PenstockError):
     code = "lake_not_shared"
 
 
+class LakeConflict(PenstockError):
+    """A lake has attempts of a queue, and nothing says up to which."""
+
+    code = "lake_conflict"
+
+
 class LakeBusy(PenstockError):
     """Others changed a table of the lake each time that something was to be committed."""
 

@@ -1,0 +1,260 @@
+"""Moves the history of queues from Redis into a lake."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from pyspark.sql import SparkSession
+
+from penstock.errors import HistoryLost, InvalidArgument, InvalidName, LakeConflict, WrongKind
+from penstock.model.names import check_name
+from penstock.spark.counting import count_queues
+from penstock.spark.gaps import last_batch, note_gap
+from penstock.spark.history_lake import Lake
+from penstock.spark.lake_stream import ArchivedBatch, LakeStream
+from penstock.spark.session import session
+from penstock.spark.store import find_connection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from penstock.client._sync.client import Penstock
+    from penstock.spark.delta import Table
+
+_MINUTE_S = 60
+_BATCH_ROWS = 1_000_000
+# Each query has a process of its own that plans it.
+_QUERIES_AT_A_TIME = 4
+# How many files a table may have more than partitions before these are joined.
+_MANY_FILES = 100
+_TIDY_EVERY_S = 3600
+
+
+@dataclass(slots=True)
+class Archived:
+    """What an archive has done so far."""
+
+    rows: dict[str, int] = field(default_factory=dict)
+    """queue -> attempts that it has put into the lake"""
+    counted: int = 0
+    """minutes for which it has counted queues"""
+
+    gaps: list[str] = field(default_factory=list)
+    """queues of which some history was gone, and was passed over"""
+
+    @property
+    def total(self) -> int:
+        return sum(self.rows.values())
+
+
+def archive(
+    queues: Sequence[str],
+    to: str | Path,
+    *,
+    once: bool = True,
+    checkpoint: str | Path | None = None,
+    reader: str = "lake",
+    skip_gap: bool = False,
+    url: str | None = None,
+    namespace: str | None = None,
+    spark: SparkSession | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    progress: Callable[[Archived], None] | None = None,
+) -> Archived:
+    """Put the history of queues of jobs (of all that there are, if none is named) into the lake
+    `to`: what there is now, or with `once=False` until it is interrupted.
+
+    It can be killed at any moment and started again: no attempt is lost, and none is there twice.
+    What it knows about each queue is in `checkpoint`, by default in the folder `_penstock` of the
+    lake; for a lake that is no folder, name one that Spark can write to. Redis keeps the history
+    for `reader` until it is in the lake. Queues of any kind are counted too, once a minute, or
+    once if it runs once.
+
+    Raises HistoryLost if some history is gone before it was archived; with `skip_gap` it goes on
+    behind the gap, and the table `gaps` says so. Raises LakeConflict if the lake has attempts of a
+    queue and the checkpoint is gone.
+    """
+    lake = Lake(to, storage_options)
+    folder = _checkpoints(lake, checkpoint)
+    check_name("reader", reader)
+    active = spark or SparkSession.getActiveSession() or session()
+    options = {"reader": reader, "startingOffsets": "earliest"}
+    options |= {"maxRowsPerTrigger": str(_BATCH_ROWS)}
+    options |= {"url": url} if url else {}
+    options |= {"namespace": namespace} if namespace else {}
+    with find_connection(url, namespace).client() as client:
+        work = _Archive(active, client.open(), lake, options, skip_gap, progress or _no_progress)
+        named = tuple(queues) or _all_queues(client)
+        for queue in named:
+            _check_queue(client, queue)
+            place = f"{folder}/{quote(queue, safe='')}"
+            _check_checkpoint(lake.table("attempts"), queue, place)
+            work.checkpoints[queue] = place
+        if once:
+            work.run_once()
+        else:
+            work.go_on()
+    return work.done
+
+
+class _Archive:
+    """The queries of one archive, and what happens beside them."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        client: Penstock,
+        lake: Lake,
+        options: dict[str, str],
+        skip_gap: bool,
+        progress: Callable[[Archived], None],
+    ) -> None:
+        self.done = Archived()
+        self.checkpoints: dict[str, str] = {}
+        self._spark = spark
+        self._client = client
+        self._lake = lake
+        self._options = options
+        self._skip_gap = skip_gap
+        self._progress = progress
+        self._tidied_at = time.monotonic()
+        self._streams: dict[str, LakeStream] = {}
+
+    def run_once(self) -> None:
+        """Read what there is, a few queues at a time."""
+        queues = list(self.checkpoints)
+        for at in range(0, len(queues), _QUERIES_AT_A_TIME):
+            group = queues[at : at + _QUERIES_AT_A_TIME]
+            with self._started(group, once=True):
+                for queue in group:
+                    self._wait(queue)
+        self._count()
+        self._tidy()
+
+    def go_on(self) -> None:
+        """Read what comes and count once a minute, until a query fails or the program is
+        interrupted.
+        """
+        with self._started(list(self.checkpoints), once=False):
+            while True:
+                self._count()
+                if time.monotonic() - self._tidied_at > _TIDY_EVERY_S:
+                    self._tidy()
+                minute_ends_at = (time.time() // _MINUTE_S + 1) * _MINUTE_S
+                while time.time() < minute_ends_at:
+                    for queue in list(self._streams):
+                        if not self._wait(queue, 1):
+                            continue
+                        self._start(queue, once=False)  # a gap was passed over
+
+    @contextmanager
+    def _started(self, queues: Sequence[str], once: bool) -> Iterator[None]:
+        try:
+            for queue in queues:
+                self._start(queue, once)
+            yield
+        finally:
+            for stream in self._streams.values():
+                stream.stop()
+            self._streams.clear()
+
+    def _start(self, queue: str, once: bool, fail_on_loss: bool = True) -> None:
+        options = {**self._options, "failOnDataLoss": str(fail_on_loss).lower(), "history": queue}
+        rows = self._spark.readStream.format("penstock").options(**options).load()
+        stream = LakeStream(self._lake.table("attempts"), self._batch_done)
+        self._streams[queue] = stream
+        stream.start(rows, self.checkpoints[queue], f"archive {queue}", once)
+
+    def _wait(self, queue: str, timeout_s: float | None = None) -> bool:
+        """Whether a query has come to its end, and to the end of what there is behind a gap."""
+        try:
+            return self._streams[queue].wait(timeout_s)
+        except HistoryLost as error:
+            if not self._skip_gap:
+                raise
+            reason = str(error).partition("; ")[0]
+        last = last_batch(self._spark, queue, self.checkpoints[queue])
+        first = self._client.jobs(queue).history_bounds().first
+        note_gap(self._lake, queue, self._options["reader"], reason, last, first)
+        self.done.gaps.append(queue)
+        # Only this once, so that another gap is found and noted too.
+        self._start(queue, once=True, fail_on_loss=False)
+        return self._streams[queue].wait()
+
+    def _batch_done(self, batch: ArchivedBatch) -> None:
+        """Let Redis forget what is in the lake now."""
+        for queue, place in batch.places.items():
+            self._client.jobs(queue).mark_history(self._options["reader"], place)
+            if batch.is_new:
+                self.done.rows[queue] = self.done.rows.get(queue, 0) + batch.rows[queue]
+        self._progress(self.done)
+
+    def _count(self) -> None:
+        self.done.counted += count_queues(self._client, self._lake, time.time())
+
+    def _tidy(self) -> None:
+        self._tidied_at = time.monotonic()
+        for name in ("attempts", "counts"):
+            table = self._lake.table(name)
+            found = table.open()
+            if len(found.file_uris()) - len(found.partitions()) > _MANY_FILES:
+                table.compact()
+                table.vacuum()
+
+
+def _no_progress(_: Archived) -> None:
+    """For those who do not look."""
+
+
+def _all_queues(client: Penstock) -> list[str]:
+    found = [state.name for state in client.inspect() if state.kind == "jobs"]
+    if not found:
+        raise InvalidArgument(
+            f"namespace {client.settings.namespace!r} has no queue of jobs; name one that will be "
+            "there, or send a job first"
+        )
+    return found
+
+
+def _check_queue(client: Penstock, queue: str) -> None:
+    """Refuse a queue that has no history, and a name that is none; one of the future is fine."""
+    check_name("queue", queue)
+    if "," in queue:
+        raise InvalidName(
+            f"queue name {queue!r} has a comma, which stands between two queues in the option "
+            "'history'; only queues without one can be archived"
+        )
+    for state in client.inspect():
+        if state.name == queue and state.kind == "tasks":
+            raise WrongKind(
+                f"queue {queue!r} holds plain tasks, which leave no history; leave it out: how "
+                "much is in it is counted with every archive"
+            )
+
+
+def _checkpoints(lake: Lake, given: str | Path | None) -> str:
+    if given is not None:
+        text = str(given)
+        return text.rstrip("/") if "://" in text else str(Path(text).absolute())
+    if not lake.is_folder:
+        raise InvalidArgument(
+            f"the lake {lake.uri} is no folder of this machine; name a checkpoint that Spark can "
+            "write to, and use the same one each time"
+        )
+    return f"{lake.uri}/_penstock/checkpoint"
+
+
+def _check_checkpoint(table: Table, queue: str, place: str) -> None:
+    """Refuse to begin anew with a queue that the lake has attempts of."""
+    if "://" in place or Path(place).exists():
+        return
+    if any(partition.get("queue") == queue for partition in table.open().partitions()):
+        raise LakeConflict(
+            f"the lake {table.uri} has attempts of queue {queue!r}, but {place}, which says up to "
+            "where, is gone, so some would be archived twice; bring it back, or use another lake"
+        )
