@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -41,6 +42,12 @@ class Target:
     def connected(self) -> Iterator[Penstock]:
         with Penstock(self.settings(_PATIENCE_S)) as client:
             yield client.open()
+
+    def place(self) -> str:
+        """The URL of the store, for other processes; a private server is started for it."""
+        if self.data is not None and self.url is None:
+            return EmbeddedServer(self.data).start().url
+        return self.url or os.environ.get("PENSTOCK_URL") or EmbeddedServer(None).start().url
 
     def settings(self, retry_for_s: float | None = 30.0, timeout_s: float = 5.0) -> Settings:
         return find_settings(

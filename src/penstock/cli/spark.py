@@ -1,15 +1,22 @@
-"""`penstock spark`: queues and Spark."""
+"""`penstock spark`: the data pipeline.
+
+PySpark is imported by the commands when they run, so that all others work without it and start
+fast.
+"""
 
 from __future__ import annotations
 
 import click
 
+from penstock.cli.spark_archive import archive
+from penstock.cli.spark_report import report
 from penstock.cli.spark_run import run
 
 
 @click.group()
 def spark() -> None:
-    """Run work on Spark."""
+    """Run work on Spark, keep history in a lake, and ask it."""
 
 
-spark.add_command(run)
+for command in (run, archive, report):
+    spark.add_command(command)

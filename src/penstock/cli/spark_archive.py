@@ -1,0 +1,83 @@
+"""`penstock spark archive`: the history of queues into a lake."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli.options import Target, examples, with_store
+from penstock.cli.progress import ProgressBar
+from penstock.cli.render import counted, print_json, say
+from penstock.cli.spark_options import SESSION_CONFIG, master_option, queues_option, storage_option
+
+if TYPE_CHECKING:
+    from penstock.spark.archiving import Archived
+
+
+@click.command(
+    epilog=examples(
+        "penstock spark archive -q images --to history/ --once",
+        "penstock spark archive --to history/",
+    )
+)
+@queues_option
+@click.option("--to", metavar="LAKE", required=True, help="A folder, or s3://bucket/history.")
+@click.option("--once", is_flag=True, help="End when all that there is now is archived.")
+@click.option("--checkpoint", metavar="FOLDER", help="What it knows. Default: in the lake.")
+@click.option(
+    "--reader",
+    metavar="NAME",
+    default="lake",
+    show_default=True,
+    help="The name for which Redis keeps the history until it is archived.",
+)
+@click.option("--skip-gap", is_flag=True, help="Go on where history is lost, and note the gap.")
+@storage_option
+@master_option
+@with_store
+def archive(
+    at: Target,
+    queues: tuple[str, ...],
+    to: str,
+    once: bool,
+    checkpoint: str | None,
+    reader: str,
+    skip_gap: bool,
+    storage: dict[str, str],
+    master: str | None,
+) -> None:
+    """Put the history of queues of jobs into a lake.
+
+    It goes on until it is interrupted, unless --once is given. It can be killed at any moment and
+    started again: no attempt is lost, and none is there twice. How much is in queues of any kind
+    is counted on the way.
+    """
+    import penstock.spark  # noqa: PLC0415 - optional
+
+    with ProgressBar(None) as bar:
+        bar.show(0, "Spark starts")
+
+        def show(done: Archived) -> None:
+            bar.show(0, f"{counted(done.total, 'attempt')} archived")
+
+        done = penstock.spark.archive(
+            queues,
+            to,
+            once=once,
+            checkpoint=checkpoint,
+            reader=reader,
+            skip_gap=skip_gap,
+            url=at.place(),
+            namespace=at.settings().namespace,
+            spark=penstock.spark.session(master, "penstock", SESSION_CONFIG),
+            storage_options=storage,
+            progress=show,
+        )
+    if at.is_json:
+        print_json({"lake": to, "attempts": done.rows, "gaps": done.gaps})
+        return
+    for queue in done.gaps:
+        say(f"some history of '{queue}' was gone; the table `gaps` of the lake says what")
+    parts = ", ".join(f"{rows:,} of '{queue}'" for queue, rows in sorted(done.rows.items()))
+    say(f"archived {counted(done.total, 'attempt')} in {to}" + (f": {parts}" if parts else ""))
