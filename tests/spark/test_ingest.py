@@ -9,6 +9,7 @@ import pytest
 
 from penstock.errors import InvalidArgument
 from penstock.spark.ingest import Source, check_rows, ingest
+from tests.cli.conftest import CommandLine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,7 +70,7 @@ def test_what_is_no_files_is_sent_once_under_its_batch_id(
         done = ingest(spark, source, target, url=server.url, namespace=namespace)
 
     assert (done.rows, done.checkpoint) == (2, "")
-    assert ps.queue("mail").page().tasks == [b"a", b"b"]
+    assert sorted(ps.queue("mail").page().tasks) == [b"a", b"b"]
 
 
 def test_a_dry_run_says_what_would_be_sent_and_what_would_be_refused(
@@ -80,9 +81,11 @@ def test_a_dry_run_says_what_would_be_sent_and_what_would_be_refused(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "rows.json").write_text('{"task": "a"}\n{"task": null}\n{"task": "b"}\n')
-    target = {"queue": "mail", "payload": "task", "url": server.url, "namespace": namespace}
+    target = {"queue": "mail", "payload": "task"}
 
-    found = check_rows(spark, Source(str(tmp_path), "json"), target)
+    found = check_rows(
+        spark, Source(str(tmp_path), "json"), target, url=server.url, namespace=namespace
+    )
 
     assert found.rows == 3
     assert found.refused == {"column 'task' is null, and a task is bytes": 1}
@@ -95,3 +98,27 @@ def test_a_batch_id_is_not_for_files(spark: SparkSession, server: RedisServer) -
 
     with pytest.raises(InvalidArgument, match="files are sent once by way of the checkpoint"):
         ingest(spark, Source("nowhere", "csv"), target, url=server.url)
+
+
+def test_the_command_sends_files_and_tells_what_it_did(
+    spark: SparkSession,
+    server: RedisServer,
+    namespace: str,
+    ps: penstock.Penstock,
+    tmp_path: Path,
+) -> None:
+    cli = CommandLine(server.url, namespace)
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows" / "a.json").write_text('{"task": "a"}\n{"task": null}\n')
+    read = ("spark", "ingest", str(tmp_path / "rows"), "--format", "json", "--queue", "mail")
+    command = (*read, "--set", "payload=task", "--checkpoint", str(tmp_path / "checkpoint"))
+
+    dry = cli(*command, "--dry-run")
+    refused = cli(*command)
+    sent = cli(*command, "--bad-rows", str(tmp_path / "bad"), "--json")
+
+    assert "1 row would be sent, 1 refused" in dry.output
+    assert refused.exit_code == 1 and "column 'task' is null" in refused.output
+    assert json.loads(sent.stdout)["rows"] == 2
+    assert ps.queue("mail").page().tasks == [b"a"]
+    assert len(list((tmp_path / "bad").glob("*.jsonl"))) == 1

@@ -9,14 +9,15 @@ from __future__ import annotations
 import click
 
 from penstock.cli.spark_archive import archive
+from penstock.cli.spark_ingest import ingest
 from penstock.cli.spark_report import report
 from penstock.cli.spark_run import run
 
 
 @click.group()
 def spark() -> None:
-    """Run work on Spark, keep history in a lake, and ask it."""
+    """Fill queues, run work on Spark, keep history in a lake, and ask it."""
 
 
-for command in (run, archive, report):
+for command in (ingest, run, archive, report):
     spark.add_command(command)

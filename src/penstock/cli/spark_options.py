@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import click
+
+FC = TypeVar("FC", bound=Callable[..., Any])
 
 SESSION_CONFIG = {
     "spark.ui.enabled": "false",
@@ -18,12 +23,21 @@ master_option = click.option(
     metavar="MASTER",
     help="Where Spark runs, as local[4] or spark://host:7077. Default: all cores of this machine.",
 )
-storage_option = click.option(
-    "--storage",
-    metavar="NAME=VALUE",
-    multiple=True,
-    callback=lambda _, __, given: _pairs(given),
-    help="How a lake such as s3://bucket/history is reached, as AWS_REGION=eu-west-1.",
+
+
+def pairs_option(*names: str, help: str) -> Callable[[FC], FC]:
+    """An option that is given as NAME=VALUE, any number of times, and is a dict."""
+    return click.option(
+        *names,
+        metavar="NAME=VALUE",
+        multiple=True,
+        callback=lambda _, __, given: _pairs(given),
+        help=help,
+    )
+
+
+storage_option = pairs_option(
+    "--storage", help="How a lake such as s3://bucket/history is reached, as AWS_REGION=eu-west-1."
 )
 
 

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import platformdirs
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from penstock.errors import InvalidArgument
+from penstock.spark.failures import penstock_error
 from penstock.spark.options import parse_request
 from penstock.spark.source import WRITERS
 from penstock.spark.store import find_connection
@@ -129,16 +131,26 @@ def ingest(
         .trigger(availableNow=True)
         .start()
     )
-    rows_sent, batches = _wait(query, on_progress or (lambda _: None))
+    try:
+        rows_sent, batches = _wait(query, on_progress or (lambda _: None))
+    except PySparkException as error:
+        raise penstock_error(error) or error from error
     return Ingested(rows_sent, batches, place)
 
 
-def check_rows(spark: SparkSession, source: Source, target: Mapping[str, str]) -> Checked:
+def check_rows(
+    spark: SparkSession,
+    source: Source,
+    target: Mapping[str, str],
+    *,
+    url: str | None = None,
+    namespace: str | None = None,
+) -> Checked:
     """What `ingest` would send, without sending it: the first rows, and how many could be sent."""
     rows = source.read(spark)
     request = parse_request(WRITERS, target)
     _, make_packer = WRITERS[request.kind]
-    connection = find_connection(request.url, request.namespace)
+    connection = find_connection(url, namespace)
     packer = make_packer(request, rows.schema, connection.settings.max_payload)
 
     def check(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
