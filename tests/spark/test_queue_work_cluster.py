@@ -83,26 +83,20 @@ def test_work_of_a_killed_executor_is_done_elsewhere_and_accepted_once(
 ) -> None:
     (tmp_path / "app_on_cluster.py").write_text(APP)
     held = mail.add("hold", {"folder": str(tmp_path)})
-    command = spark_run("app_on_cluster", "--master", "local-cluster[2,1,512]", "--grace", "0.2")
-    with subprocess.Popen(
-        [*command, "--py-files", "app_on_cluster.py", "--conf", "spark.executor.memory=512m"],
-        cwd=tmp_path,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+    options = ("--master", "local-cluster[2,1,512]", "--conf", "spark.executor.memory=512m")
+    command = spark_run("app_on_cluster", *options, "--grace", "0.2")
+    with ended_in_the_end(
+        [*command, "--py-files", "app_on_cluster.py"], tmp_path, environment
     ) as driver:
         begun = tmp_path / "begun"
-        wait_for(
-            lambda: driver.poll() is not None or (begun.exists() and begun.read_text()), START_S
-        )
+        wait_for(lambda: begun.exists() and begun.read_text(), START_S)
         worker = psutil.Process(int(begun.read_text()))
-        mine, executor = worker.parents()[:1], executor_of(worker)
+        supervisor, executor = worker.parent(), executor_of(worker)
         others = mail.add_many("tell", [{"name": "SPARK_HOME"}] * 20)
 
         executor.kill()
 
-        wait_for(lambda: not any(process.is_running() for process in (worker, *mine)))
+        wait_for(lambda: not worker.is_running() and not supervisor.is_running())
         stdout, stderr = driver.communicate(timeout=START_S)
     assert driver.returncode == 0, stderr
     summaries = json.loads(stdout)
@@ -111,6 +105,24 @@ def test_work_of_a_killed_executor_is_done_elsewhere_and_accepted_once(
     assert [done[job.id, "done"] for job in (held, *others)] == [1] * 21
     assert len(summaries) == 2
     assert ps.workers() == []
+
+
+@contextmanager
+def ended_in_the_end(
+    command: list[str], folder: Path, environment: dict[str, str]
+) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def executor_of(worker: Any) -> Any:

@@ -23,7 +23,7 @@ from penstock.errors import InvalidArgument, QueueNotFound, SparkWorkFailed, Sto
 from penstock.model.names import check_name, check_worker_name
 from penstock.model.workers import HEARTBEAT_MS, LEASE_MS
 from penstock.spark import executor_worker
-from penstock.spark.session import session
+from penstock.spark.session import open_session
 from penstock.spark.store import refuse_socket
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def run(
     )
     with Penstock(settings).open() as client:
         is_ours = spark is None and SparkSession.getActiveSession() is None
-        used = spark or session(_classic(master), config={**_CONFIG, **(config or {})})
+        used = spark or open_session(_classic(master), config={**_CONFIG, **(config or {})})
         try:
             context = _context(used)
             for path in py_files:

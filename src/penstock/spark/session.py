@@ -31,6 +31,15 @@ def session(
 
     Raises JavaNotFound.
     """
+    return register(open_session(master, app_name, config))
+
+
+def open_session(
+    master: str | None = None,
+    app_name: str = "penstock",
+    config: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """The same for what needs no data source: making one known takes Spark some seconds."""
     place = master or os.environ.get("SPARK_REMOTE", "")
     is_elsewhere = place.startswith("sc://")
     is_connect = is_elsewhere or "SPARK_REMOTE" in os.environ
@@ -42,7 +51,7 @@ def session(
     # A session of Spark Connect cannot change what its server has begun with.
     for name, value in {**({} if is_connect else _QUIET), **(config or {})}.items():
         builder = builder.config(name, value)
-    return register(builder.getOrCreate())
+    return builder.getOrCreate()
 
 
 def register(spark: SparkSession) -> SparkSession:
