@@ -76,7 +76,7 @@ def test_workers_on_spark_do_what_is_in_the_queue_and_say_how_much(
     assert sum(summary.finished for summary in summaries) == 90
     assert sum(summary.failed for summary in summaries) == 10
     assert all(summary.worker.startswith("spark-") for summary in summaries)
-    assert seen[0] == (100, 0)
+    assert (seen[0].left, seen[0].workers) == (100, 0)
     assert max(progress.workers for progress in seen) == 2
     logged = "".join(path.read_text() for path in event_log.rglob("*") if path.is_file())
     assert "penstock workers spark-" in logged
@@ -88,9 +88,10 @@ def test_an_interrupt_cancels_the_spark_job_and_lets_what_runs_end(
 ) -> None:
     job = ps.jobs("mail").add("wait", {"folder": str(app.parent)})
 
-    def interrupt(_: WorkProgress) -> None:
-        if (app.parent / "begun").exists():
+    def interrupt(progress: WorkProgress) -> None:
+        if progress.is_stopping:
             (app.parent / "end").touch()
+        elif (app.parent / "begun").exists():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -147,6 +148,8 @@ def test_what_a_spark_task_does_needs_no_penstock_in_its_python(tmp_path: Path) 
         ({"queues": []}, "no queue is named"),
         ({"workers": 0}, "workers is 0; give 1 or more"),
         ({"concurrency": 0}, "concurrency is 0"),
+        ({"py_files": ["src"]}, "there is no file 'src' to ship to executors; give a .py or .zip"),
+        ({"archives": ["env.tar.gz#env"]}, "there is no file 'env.tar.gz' to ship"),
         ({"master": "sc://host"}, "workers do not run through Spark Connect; give the master"),
     ],
 )

@@ -167,6 +167,8 @@ def _shown_on(bar: ProgressBar) -> Callable[[WorkProgress], None]:
         nonlocal most
         most = max(most, progress.left)
         who = counted(progress.workers, "worker") if progress.workers else "Spark starts workers"
+        if progress.is_stopping:
+            who = f"{counted(progress.workers, 'worker')} stopping"
         bar.show(most - progress.left, f"{progress.left:,} left, {who}", most or None)
 
     return show

@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from threading import Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -69,6 +69,8 @@ class WorkProgress(NamedTuple):
     """tasks and jobs that wait or run"""
     workers: int
     """that are alive"""
+    is_stopping: bool = False
+    """they were told to stop, and let what runs end"""
 
 
 def run(
@@ -109,6 +111,7 @@ def run(
     """
     names = [queues] if isinstance(queues, str) else list(queues)
     _check(names, workers, concurrency)
+    py_files, archives = _shippable(py_files), _shippable(archives)
     settings = find_settings(url, namespace)
     environment = {"PENSTOCK_URL": find_url(url), "PENSTOCK_NAMESPACE": settings.namespace}
     socket_path = settings.address.endpoints[0].path
@@ -181,30 +184,32 @@ def _watch(
     grace_s: float,
     on_progress: Callable[[WorkProgress], None] | None,
 ) -> list[WorkerSummary]:
+    def look(is_stopping: bool = False) -> int:
+        """Tell how far the work is; how many workers live."""
+        try:
+            living = _living(client, name)
+            left = 0 if on_progress is None else count_left(client, queues)
+        except StoreError:  # workers wait for a store that is away, and so does this
+            return 0
+        if on_progress is not None:
+            on_progress(WorkProgress(left, living, is_stopping))
+        return living
+
     job.start()
     try:
         while job.is_alive():
-            if on_progress is not None:
-                with suppress(
-                    StoreError
-                ):  # workers wait for a store that is away, and so does this
-                    on_progress(WorkProgress(count_left(client, queues), _living(client, name)))
+            look()
             job.join(_LOOK_EVERY_S)
     except BaseException:
+        # Spark kills its tasks, and so tells workers to stop. What they need stays until they have.
         job.cancel()
-        job.join(_PATIENCE_S)
-        _wait_for_workers(client, name, grace_s + _PATIENCE_S)
+        deadline = time.monotonic() + grace_s + _PATIENCE_S
+        while (job.is_alive() or look(is_stopping=True)) and time.monotonic() < deadline:
+            time.sleep(_LOOK_EVERY_S)
         raise
     if job.error is not None:
         raise _explained(job.error) from job.error
     return [WorkerSummary(**row) for row in job.rows]
-
-
-def _wait_for_workers(client: Penstock, name: str, patience_s: float) -> None:
-    """Let workers that were told to stop do so, before what they need is taken from them."""
-    deadline = time.monotonic() + patience_s
-    while _living(client, name) and time.monotonic() < deadline:
-        time.sleep(_LOOK_EVERY_S)
 
 
 def _living(client: Penstock, name: str) -> int:
@@ -244,6 +249,23 @@ def _check(queues: list[str], workers: int | None, concurrency: int) -> None:
         raise InvalidArgument(f"workers is {workers}; give 1 or more, or None for all of Spark")
     if concurrency < 1:
         raise InvalidArgument(f"concurrency is {concurrency}; a worker runs at least 1 task")
+
+
+def _shippable(paths: Sequence[str]) -> list[str]:
+    """Local files by their full path, as Spark may look for them from another folder."""
+    checked = []
+    for path in paths:
+        place, mark, name = path.partition("#")
+        if ":/" in place:  # a URL
+            checked.append(path)
+        elif Path(place).is_file():
+            checked.append(f"{Path(place).absolute()}{mark}{name}")
+        else:
+            raise InvalidArgument(
+                f"there is no file {place!r} to ship to executors; give a .py or .zip for modules, "
+                "or an archive such as env.tar.gz#env; pack a folder into one of these first"
+            )
+    return checked
 
 
 def _classic(master: str | None) -> str | None:
