@@ -166,6 +166,15 @@ def test_a_stage_that_is_not_whole_refuses_the_batch(
     assert batches.decide(whole, batches.stage("s2", [b"b"]))
 
 
+def test_a_batch_that_is_refused_leaves_no_queue_on_the_list(
+    ps: penstock.Penstock, batches: Batches
+) -> None:
+    with pytest.raises(StageLost):
+        batches.decide(Stage("s1", 1, 1, 1))
+
+    assert ps.store.call(ps.keys.queues, "HLEN", ps.keys.queues) == 0
+
+
 def test_a_batch_without_rows_is_decided_too(ps: penstock.Penstock, batches: Batches) -> None:
     assert batches.decide(batches.stage("s1"))
     assert not batches.decide(batches.stage("s2", [b"a"]))

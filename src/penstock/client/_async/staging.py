@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Literal
 from penstock.client._async.queue import AsyncQueue
 from penstock.client._async.transport import pause
 from penstock.client.job_ids import new_ids
+from penstock.errors import StageLost
 from penstock.model.queues import MAX_PAYLOAD
 from penstock.model.staging import MAX_CHUNK_JOBS, NOT_KEPT, Moved
-from penstock.store.commands import job_staging, staging
+from penstock.store.commands import job_staging, queues, staging
 from penstock.store.commands.jobs import IdTaken
 
 if TYPE_CHECKING:
@@ -61,14 +62,20 @@ async def decide_batch(
     written = [stage for stage in stages if stage.chunks]
     keys = namespace.queue(queue)
 
-    def decide(incarnation: str, operation: Operation) -> Command[bool]:
+    def command(incarnation: str, operation: Operation) -> Command[bool]:
         return staging.decide_batch(
             keys, operation, batch, version, kind, written, incarnation, keep=keep
         )
 
-    return await AsyncQueue(store, namespace, queue, MAX_PAYLOAD)._in_queue(
-        lambda incarnation: store.run_once(partial(decide, incarnation))
-    )
+    async def decide(incarnation: str) -> bool:
+        try:
+            return await store.run_once(partial(command, incarnation))
+        except StageLost:
+            if incarnation:  # no queue was created with it, and none will be
+                await store.run(queues.unregister_queue(namespace, incarnation))
+            raise
+
+    return await AsyncQueue(store, namespace, queue, MAX_PAYLOAD)._in_queue(decide)
 
 
 async def drop_stages(store: AsyncStore, keys: QueueKeys, names: Sequence[str]) -> int:

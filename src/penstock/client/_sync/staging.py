@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Literal
 from penstock.client._sync.queue import Queue
 from penstock.client._sync.transport import pause
 from penstock.client.job_ids import new_ids
+from penstock.errors import StageLost
 from penstock.model.queues import MAX_PAYLOAD
 from penstock.model.staging import MAX_CHUNK_JOBS, NOT_KEPT, Moved
-from penstock.store.commands import job_staging, staging
+from penstock.store.commands import job_staging, queues, staging
 from penstock.store.commands.jobs import IdTaken
 
 if TYPE_CHECKING:
@@ -63,14 +64,20 @@ def decide_batch(
     written = [stage for stage in stages if stage.chunks]
     keys = namespace.queue(queue)
 
-    def decide(incarnation: str, operation: Operation) -> Command[bool]:
+    def command(incarnation: str, operation: Operation) -> Command[bool]:
         return staging.decide_batch(
             keys, operation, batch, version, kind, written, incarnation, keep=keep
         )
 
-    return Queue(store, namespace, queue, MAX_PAYLOAD)._in_queue(
-        lambda incarnation: store.run_once(partial(decide, incarnation))
-    )
+    def decide(incarnation: str) -> bool:
+        try:
+            return store.run_once(partial(command, incarnation))
+        except StageLost:
+            if incarnation:  # no queue was created with it, and none will be
+                store.run(queues.unregister_queue(namespace, incarnation))
+            raise
+
+    return Queue(store, namespace, queue, MAX_PAYLOAD)._in_queue(decide)
 
 
 def drop_stages(store: Store, keys: QueueKeys, names: Sequence[str]) -> int:
