@@ -115,7 +115,7 @@ def sample_job_commands(
         job_rules.fire_schedule(
             queue, operation, DUE_SCHEDULE, 10**13, [group("fired", tenant="new")]
         ),
-        job_staging.move_jobs(queue, [FIRST_ID + 200, FIRST_ID + 201]),
+        job_staging.move_jobs(queue, operation, [FIRST_ID + 200, FIRST_ID + 201]),
         job_checks.survey_jobs(queue, ["w1", "w4"]),
         job_checks.scan_jobs(queue, "0", "jobs", 100),
         job_checks.mend_job(queue, JOB_IDS["once"], 100),

@@ -398,10 +398,26 @@ def test_an_id_that_another_client_has_made_is_made_anew(
     batches.decide(batches.stage("s1", jobs_of(b"1"), rows=1), kind="jobs")
 
     with pytest.raises(IdTaken):
-        ps.store.run(job_staging.move_jobs(keys, [GIVEN_ID]))
+        ps.store.run(job_staging.move_jobs(keys, Operation("lane", 1), [GIVEN_ID]))
 
     assert batches.move("jobs").moved == 1
     assert ps.jobs("mail").counts()["ready"] == 2
+
+
+def test_a_late_copy_of_a_move_gives_no_id_again_of_a_job_that_is_gone(
+    ps: penstock.Penstock, batches: Batches, keys: QueueKeys
+) -> None:
+    batches.decide(batches.stage("s1", jobs_of(b"1"), jobs_of(b"2"), rows=2), kind="jobs")
+    move = job_staging.move_jobs(keys, Operation("lane", 1), [GIVEN_ID])
+    ps.store.run(move)
+    ps.job(id_text(GIVEN_ID)).remove()
+
+    ps.store.run(move)
+
+    assert ps.jobs("mail").counts()["ready"] == 0
+    assert batches.move("jobs").moved == 1
+    [job] = ps.jobs("mail").page("ready").jobs
+    assert job.id != id_text(GIVEN_ID)
 
 
 @pytest.mark.parametrize("limit", [{"max_length": 3}, {"max_bytes": 6}])

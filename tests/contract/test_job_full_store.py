@@ -115,9 +115,13 @@ def test_decided_jobs_move_into_a_full_store_when_no_other_waits(
     decide_batch(ps.store, ps.keys, QUEUE, "jobs", "b", 0, [Stage("s", 2, 4, 7)])
     fill(small_server)
 
-    assert ps.store.run(job_staging.move_jobs(queue, new_ids(2))).moved == 2
+    def move() -> int:
+        ids = new_ids(2)
+        return ps.store.run_once(lambda own: job_staging.move_jobs(queue, own, ids)).moved
+
+    assert move() == 2
     with pytest.raises(StoreFull):
-        ps.store.run(job_staging.move_jobs(queue, new_ids(2)))
+        move()
 
 
 def test_a_first_job_leaves_no_trace_of_the_queue(

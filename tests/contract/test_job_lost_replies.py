@@ -64,7 +64,7 @@ ONLY_READ = {
 SAME_WHEN_DONE_TWICE = {
     f"jobs/{name}"
     for name in (
-        "mend_count", "mend_job", "mend_line", "mend_page", "mend_trace", "move_jobs", "pass_jobs",
+        "mend_count", "mend_job", "mend_line", "mend_page", "mend_trace", "pass_jobs",
     )
 }
 # fmt: on

@@ -117,8 +117,9 @@ async def _move_chunk(store: AsyncStore, keys: QueueKeys, kind: Kind) -> Moved:
     if kind == "tasks":
         return await store.run(staging.move_tasks(keys))
     while True:
+        ids = new_ids(MAX_CHUNK_JOBS)
         try:
-            return await store.run(job_staging.move_jobs(keys, new_ids(MAX_CHUNK_JOBS)))
+            return await store.run_once(partial(job_staging.move_jobs, keys, ids=ids))
         except IdTaken:
             continue  # another client has made the same ids
 

@@ -119,8 +119,9 @@ def _move_chunk(store: Store, keys: QueueKeys, kind: Kind) -> Moved:
     if kind == "tasks":
         return store.run(staging.move_tasks(keys))
     while True:
+        ids = new_ids(MAX_CHUNK_JOBS)
         try:
-            return store.run(job_staging.move_jobs(keys, new_ids(MAX_CHUNK_JOBS)))
+            return store.run_once(partial(job_staging.move_jobs, keys, ids=ids))
         except IdTaken:
             continue  # another client has made the same ids
 

@@ -12,12 +12,13 @@ from penstock.store.script import load
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.store.command import Operation
     from penstock.store.keys import QueueKeys
 
 MOVE_JOBS = load("jobs/move_jobs")
 
 
-def move_jobs(keys: QueueKeys, ids: Sequence[int]) -> Command[Moved]:
+def move_jobs(keys: QueueKeys, operation: Operation, ids: Sequence[int]) -> Command[Moved]:
     """Move the next chunk of decided jobs into the queue, or as much of it as there is room for.
     Jobs that came without an id get the first of `ids`, of which there are enough for any chunk.
 
@@ -38,4 +39,6 @@ def move_jobs(keys: QueueKeys, ids: Sequence[int]) -> Command[Moved]:
         check_jobs(keys, MOVE_JOBS, reply)
         raise unexpected(MOVE_JOBS, reply)
 
-    return Command(MOVE_JOBS, (keys.meta,), tuple(ids), decode)
+    return Command(
+        MOVE_JOBS, (keys.memory(operation.lane), keys.meta), (operation.number, *ids), decode
+    )
