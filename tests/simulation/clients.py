@@ -1,4 +1,4 @@
-"""Who takes part: producers, workers, sweepers and operators. All of them use the real client."""
+"""Who takes part: producers, writers, workers and operators. All of them use the real client."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.client._async.recovery import fail_worker
 from penstock.errors import LeaseLost, NotWorking, QueueFull, StoreUnavailable
 from penstock.store.commands import processes, workers
+from tests.simulation.batch_writers import BatchWriter, StagedChunk, move_everything
 from tests.simulation.engine import HEARTBEAT_MS, LEASE_MS
 from tests.simulation.programs import Sleep
 from tests.simulation.server import QUEUES, Violated
@@ -51,6 +52,25 @@ async def produce(scheduler: Scheduler, program: Program) -> None:
         except StoreUnavailable:
             scheduler.happened("producer gave up")
         await Sleep(random.expovariate(1 / 600))
+
+
+async def write(scheduler: Scheduler, program: Program) -> None:
+    """Writes a batch of tasks."""
+    random = scheduler.random
+    partitions = [
+        [_new_chunk(scheduler) for _ in range(random.choice((1, 1, 2, 3)))]
+        for _ in range(random.choice((1, 1, 2)))
+    ]
+    writer = BatchWriter(scheduler, program, "tasks", scheduler.new_batch())
+    try:
+        await writer.write(partitions)
+    except StoreUnavailable:
+        scheduler.happened("writer gave up")
+
+
+def _new_chunk(scheduler: Scheduler) -> StagedChunk:
+    tasks = scheduler.new_tasks(scheduler.random.choice((1, 2, 3, 5)))
+    return StagedChunk(tasks, tasks)
 
 
 class Hands:
@@ -282,15 +302,17 @@ _OPERATIONS = (_pause, _cancel, _cancel, _delete, _configure, _fail, _retry, _re
 
 
 async def heal(scheduler: Scheduler, program: Program) -> None:
-    """What somebody does when everything is over: nothing stays paused or full."""
+    """What somebody does when everything is over: nothing stays paused, full or on its way."""
     for name in QUEUES:
         queue = program.client.queue(name)
         await queue.resume()
-        await queue.configure(max_failures=scheduler.max_failures)
+        await queue.configure(max_length=None, max_failures=scheduler.max_failures)
+    await move_everything(scheduler, program, "tasks")
 
 
 ROUTINES = {
     "producer": produce,
+    "writer": write,
     "worker": work,
     "sweeper": work,
     "operator": operate,

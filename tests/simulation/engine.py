@@ -12,15 +12,19 @@ from penstock.client.settings import Settings
 from penstock.errors import StoreUnavailable
 from penstock.store.script import SIMULATED
 from tests.simulation.arguments import Arguments
+from tests.simulation.batch_history import BatchHistory
+from tests.simulation.batch_writers import BatchName
+from tests.simulation.batches_look import task_rows
 from tests.simulation.programs import Program, SilentHeartbeat, new_client
-from tests.simulation.server import EPOCH_MS, NAMESPACE, Violated
+from tests.simulation.server import EPOCH_MS, NAMESPACE, QUEUES, Violated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from penstock.client._async.client import AsyncPenstock
     from penstock.client._async.session import AsyncWorkerSession
     from penstock.store.command import Command
+    from tests.simulation.batches_look import RowsOf, Staging
     from tests.simulation.programs import Ask, Routine
     from tests.simulation.server import Server
 
@@ -43,6 +47,8 @@ class Faults:
     gave_up: float = 0.0
     crash: float = 0.0
     pause: float = 0.0
+    stage_expired: float = 0.0
+    """a stage that was not decided goes, as it does after a day"""
     script_flush: float = 0.0
     clock_jump: float = 0.0
 
@@ -56,6 +62,7 @@ class Faults:
         rates["gave_up"] /= 5
         rates["script_flush"] /= 10
         rates["clock_jump"] /= 10
+        rates["stage_expired"] /= 10
         return cls(**rates)
 
 
@@ -66,6 +73,8 @@ class Engine:
     """by how much the clock of the server may jump"""
     option = ""
     """of `tests.simulation.run`, that runs this kind of simulation"""
+    rows_of: RowsOf = staticmethod(task_rows)
+    """the rows in a chunk of a batch"""
 
     def __init__(self, world: Server, seed: int) -> None:
         self.seed = seed
@@ -83,6 +92,9 @@ class Engine:
         )
         self._programs: list[Program] = []
         self._late: list[Command[Any]] = []
+        self.batches = BatchHistory(self.sometimes, self.rows_of)
+        self._batches_named: list[BatchName] = []
+        self._stages_made = 0
         self._skew_ms = 0
         self._most_back_ms = 0
         self._programs_made = 0
@@ -104,6 +116,14 @@ class Engine:
         """Everybody knows what they hold."""
         raise NotImplementedError
 
+    def _staging(self) -> Mapping[str, Staging]:
+        """What is staged, by queue."""
+        raise NotImplementedError
+
+    def _forget_stage(self, queue: str, stage: str) -> None:
+        """A stage has expired."""
+        raise NotImplementedError
+
     # What clients need.
 
     def happened(self, what: str) -> None:
@@ -111,6 +131,21 @@ class Engine:
 
     def new_client(self) -> AsyncPenstock:
         return new_client(self._settings)
+
+    def new_stage(self) -> str:
+        """A name for what one attempt stages."""
+        self._stages_made += 1
+        return f"s{self._stages_made}"
+
+    def new_batch(self) -> BatchName:
+        """A batch that is to be written; sometimes one that somebody else has written too."""
+        if self._batches_named and self.random.random() < 0.4:
+            return self.random.choice(self._batches_named)
+        number = len(self._batches_named)
+        batch, version = ("stream", number) if number % 2 else (f"load-{number}", 0)
+        name = BatchName(self.random.choice(QUEUES), batch, version)
+        self._batches_named.append(name)
+        return name
 
     def new_session(self, program: Program) -> AsyncWorkerSession:
         session = program.client.worker(lease_ms=LEASE_MS)
@@ -129,6 +164,8 @@ class Engine:
             self.happened("scripts flushed")
         if random.random() < faults.clock_jump:
             self._jump()
+        if random.random() < faults.stage_expired:
+            self._expire_stage()
         if self._late and random.random() < 0.1:
             self._deliver_late(random.randrange(len(self._late)))
         routine = self._next_routine()
@@ -228,6 +265,8 @@ class Engine:
             is_send = waits_for.startswith("enqueue") or waits_for == "jobs/send_jobs"
             if is_send and one.ask and one.ask.sent:
                 self.happened("producer crashed, outcome unknown")
+        if program.stages:
+            self.batches.writer_crashed(program.stages)
         program.close()
         self._programs.remove(program)
 
@@ -235,6 +274,16 @@ class Engine:
         command = self._late.pop(index)
         self._execute(command, "late copy", self._abandoned)
         self.happened("late copy delivered")
+
+    def _expire_stage(self) -> None:
+        """Times to live run on the real clock, so what would expire is deleted by hand."""
+        staging = self._staging().items()
+        stages = [(queue, stage) for queue, found in staging for stage in sorted(found.expiring)]
+        if stages:
+            queue, stage = self.random.choice(stages)
+            self.world.expire(queue, stage)
+            self._forget_stage(queue, stage)
+            self.trace.append((self.now_ms, "clock", f"stage {stage} of {queue} expired", None))
 
     def _jump(self) -> None:
         by_ms = self.random.choice(self.jumps_ms)

@@ -19,6 +19,7 @@ from tests.invariants import (
     violations,
 )
 from tests.simulation.arguments import Arguments
+from tests.simulation.batch_history import BatchStep
 from tests.simulation.server import Violated
 
 if TYPE_CHECKING:
@@ -27,12 +28,14 @@ if TYPE_CHECKING:
 
     from penstock.store.command import Command
     from tests.invariants import Snapshot, Violation
+    from tests.simulation.batch_history import BatchHistory
+    from tests.simulation.world import WorldSnapshot
 
 
 class History:
     """Everything that was promised and everything that was seen, since the beginning."""
 
-    def __init__(self, max_failures: int, sometimes: Counter[str]) -> None:
+    def __init__(self, max_failures: int, sometimes: Counter[str], batches: BatchHistory) -> None:
         self._checks = AT_EVERY_INSTANT
         if max_failures == DEFAULT_MAX_FAILURES:
             # Where the limit is lowered in the middle, some tasks are over it for a while.
@@ -48,6 +51,7 @@ class History:
         self.gone: dict[bytes, str] = {}
         """tasks that have left for good -> by which operation"""
         self.sometimes = sometimes
+        self._batches = batches
         self._finishes: list[tuple[str, int]] = []
         self._effects: list[tuple[str, str, int]] = []
 
@@ -79,14 +83,16 @@ class History:
         command: Command[Any],
         reply: list[Any],
         is_repetition: bool,
-        before: Snapshot,
-        after: Snapshot,
+        before: WorldSnapshot,
+        after: WorldSnapshot,
         now_ms: int,
     ) -> None:
         """One command has run; everything must still be as promised."""
         for name, queue in after.queues.items():
+            came: list[bytes] = []
             if before.queues[name] is not queue:
-                self._queue_changed(command, name, before, after, is_repetition)
+                came = self._queue_changed(command, name, before, after, is_repetition)
+            self._batches_changed(command, reply, is_repetition, name, before, after, came)
         if command.script.name == "keep_worker_alive" and len(reply) > 1:
             self._peers_handed_out(command, reply, before, now_ms)
         if command.script.name == "leave_queue":
@@ -110,7 +116,8 @@ class History:
         before: Snapshot,
         after: Snapshot,
         is_repetition: bool,
-    ) -> None:
+    ) -> list[bytes]:
+        """Returns the tasks that came into the queue, in their order."""
         operation = command.script.name
         places = _places(after, name)
         others = {task: at for task, at in self.present.items() if not at.startswith(f"{name} ")}
@@ -139,6 +146,31 @@ class History:
         if not is_repetition and "memory" in a:
             self._effects.append((name, a["memory"], a["operation"]))
         self._nobody_sleeps_beside_work(name, after)
+        return [task for task in places if task not in here]
+
+    def _batches_changed(
+        self,
+        command: Command[Any],
+        reply: list[Any],
+        is_repetition: bool,
+        name: str,
+        before: WorldSnapshot,
+        after: WorldSnapshot,
+        came: list[bytes],
+    ) -> None:
+        old, new = before.staging[name], after.staging[name]
+        is_addressed = f":{name}}}" in command.keys[-1]
+        if not is_addressed and not came and old is new:
+            return
+        if is_repetition and old is not new:
+            raise Violated(f"a repeated {command.script.name} had a second effect on {name}")
+        if command.script.name == "delete_queue" and not is_repetition and reply[0] == b"ok":
+            for task in self._batches.left_in(name):
+                self.gone[task] = "delete_queue"
+        arguments = Arguments(command)
+        self._batches.observe(
+            BatchStep(command.script.name, arguments, reply, is_repetition, name, old, new), came
+        )
 
     def _nobody_sleeps_beside_work(self, name: str, after: Snapshot) -> None:
         queue = after.queues[name]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.simulation.jobs_look import Job, Look, QueueLook
 
 _REPORT_PARTS = 7
-_MAY_ADD = {"send_jobs", "fire_schedule"}
+MAY_ADD = {"send_jobs", "fire_schedule", "move_jobs"}
 _MAY_HAND_OUT = {"start_jobs", "report_jobs"}
 _MAY_REMOVE = {"remove_jobs", "purge_jobs", "delete_jobs"}
 _NAMES_IDS = {"cancel_jobs", "retry_jobs", "remove_jobs"}
@@ -198,7 +198,7 @@ def _check_move(change: Change, id: str, old: Job | None, new: Job | None) -> No
         raise Violated(f"{what}, which no job may")
     if name in _MAY_HAND_OUT and id not in change.ended:
         _check_looked_at(change, id, old, new, what)
-    elif name in _MAY_ADD and (was, is_now) == ("scheduled", "scheduled"):
+    elif name in MAY_ADD and (was, is_now) == ("scheduled", "scheduled"):
         if old.stored.head.unique_mode != "scheduled":
             raise Violated(f"job {id} was sent anew, and is not one that can be")
     elif id not in change.ended and was != is_now and (was, is_now) not in _MAY_MOVE.get(name, ()):
@@ -213,7 +213,7 @@ def _state(job: Job | None) -> str:
 
 def _may_add(change: Change, new: Job | None) -> bool:
     is_handed_over = new is not None and new.stored.id in change.started.values()
-    return change.step.name in _MAY_ADD and (
+    return change.step.name in MAY_ADD and (
         _state(new) in ("ready", "scheduled") or (_state(new) == "running" and is_handed_over)
     )
 
@@ -440,7 +440,7 @@ def _left_behind(change: Change) -> Iterator[Job]:
 
 def _check_unique(change: Change) -> None:
     """A key is given to a new job only if nobody had it."""
-    if change.step.name not in _MAY_ADD:
+    if change.step.name not in MAY_ADD:
         return
     for id, (old, new) in change.changed.items():
         if old is not None or new is None or not new.stored.head.unique:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from penstock.codec.ids import id_text
+from penstock.codec.records import pack_head
 from penstock.errors import (
     IllegalMove,
     JobConflict,
@@ -18,6 +19,7 @@ from penstock.errors import (
 from penstock.model.history import BEGINNING
 from penstock.model.job_options import JobSettings, make_options
 from penstock.worker.schedules import fire_schedules
+from tests.simulation.batch_writers import BatchWriter, StagedChunk, move_everything
 from tests.simulation.jobs_history import GIVEN_IDS
 from tests.simulation.jobs_workers import TYPES, work
 from tests.simulation.programs import Sleep
@@ -70,6 +72,43 @@ async def produce(scheduler: JobScheduler, program: Program) -> None:
         except StoreUnavailable:
             scheduler.happened("producer gave up")
         await Sleep(random.expovariate(1 / 600))
+
+
+async def write(scheduler: JobScheduler, program: Program) -> None:
+    """Writes a batch of jobs, some of which have unique keys that others have too."""
+    random = scheduler.random
+    partitions = [
+        [_new_chunk(scheduler) for _ in range(random.choice((1, 1, 2, 3)))]
+        for _ in range(random.choice((1, 1, 2)))
+    ]
+    writer = BatchWriter(scheduler, program, "jobs", scheduler.new_batch())
+    try:
+        await writer.write(partitions)
+    except StoreUnavailable:
+        scheduler.happened("writer gave up")
+
+
+def _new_chunk(scheduler: JobScheduler) -> StagedChunk:
+    """Jobs in one or two groups, each with the same options."""
+    random = scheduler.random
+    chunk = StagedChunk([], [])
+    for _ in range(random.choice((1, 1, 2))):
+        settings = draw_options(scheduler)
+        settings.pop("id", None)  # ids are made by the program that moves the chunk
+        options = make_options(random.choice(TYPES), settings)
+        batch = scheduler.new_data(random.choice((1, 2, 4)))
+        numbers = (options.delay_ms, options.run_at_ms, options.window_ms, len(batch))
+        chunk.strings.extend([pack_head(options), *(b"%d" % number for number in numbers)])
+        chunk.strings.extend(part for data in batch for part in (b"", data))
+        chunk.rows.extend(batch)
+        if options.unique:
+            scheduler.history.unique_rows.update(dict.fromkeys(batch, options.unique))
+    return chunk
+
+
+async def move(scheduler: JobScheduler, program: Program) -> None:
+    """Moves what was decided into the queues, as soon as there is room."""
+    await move_everything(scheduler, program, "jobs")
 
 
 def draw_options(scheduler: JobScheduler) -> JobSettings:
@@ -235,9 +274,9 @@ async def _limit(scheduler: JobScheduler, program: Program, jobs: AsyncJobs) -> 
 
 async def _configure(scheduler: JobScheduler, program: Program, jobs: AsyncJobs) -> None:
     random = scheduler.random
-    match random.choice(("length", "ageing", "keep", "share", "share")):
+    match random.choice(("length", "length", "ageing", "keep", "share", "share")):
         case "length":
-            await jobs.configure(max_length=random.choice((2, 5, 10, None)))
+            await jobs.configure(max_length=random.choice((2, 3, 5, 10, None)))
         case "ageing":
             await jobs.configure(ageing_s=random.choice((0.5, 2.0, None)))
         case "keep":
@@ -367,6 +406,8 @@ ROUTINES = {
     "producer": produce,
     "worker": work,
     "sweeper": work,
+    "writer": write,
+    "mover": move,
     "firer": fire,
     "operator": operate,
     "healer": heal,

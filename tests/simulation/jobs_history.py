@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from penstock.codec.ids import id_text
 from penstock.model.job_invariants import job_violations
 from tests.simulation.arguments import Arguments
-from tests.simulation.jobs_checks import Change, Step, check_change, check_reply
+from tests.simulation.batch_history import BatchStep
+from tests.simulation.jobs_checks import MAY_ADD, Change, Step, check_change, check_reply
 from tests.simulation.jobs_limits import LimitBooks
 from tests.simulation.jobs_schedules import SlotBooks
 from tests.simulation.server import Violated
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from penstock.client._async.job import AsyncJob
     from penstock.store.command import Command
+    from tests.simulation.batch_history import BatchHistory
     from tests.simulation.jobs_look import Look
 
 GIVEN_IDS = range(1, 7)
@@ -25,8 +27,9 @@ GIVEN_IDS = range(1, 7)
 class JobHistory:
     """Everything that was promised and everything that was seen, since the beginning."""
 
-    def __init__(self, sometimes: Counter[str], is_heard: bool) -> None:
+    def __init__(self, sometimes: Counter[str], is_heard: bool, batches: BatchHistory) -> None:
         self.sometimes = sometimes
+        self._batches = batches
         self._is_heard = is_heard
         self.seen: set[tuple[str, str]] = set()
         """queue and id of every job that was ever there"""
@@ -40,6 +43,8 @@ class JobHistory:
         self._last_token: dict[str, int] = {}
         self._done: dict[str, int] = {}
         """what a lane is remembered by -> its last operation"""
+        self.unique_rows: dict[bytes, bytes] = {}
+        """data of jobs in batches -> their unique key, of those that have one"""
         self._limits = LimitBooks()
         self.slots = SlotBooks()
 
@@ -76,8 +81,11 @@ class JobHistory:
         if step.is_repetition:
             self.sometimes["repetition absorbed"] += 1
         for name, new in after.queues.items():
-            if before.queues[name] is not new:
-                self._queue_changed(Change(step, name, before.queues[name], new))
+            change = Change(step, name, before.queues[name], new)
+            if change.old is not new:
+                self._queue_changed(change)
+            if change.old is not new or change.is_addressed:
+                self._note_batches(change)
         if step.is_hand_out:
             change = Change(step, *step.sides)
             check_reply(change)
@@ -119,6 +127,27 @@ class JobHistory:
                 self.seen.add(name)
                 self.data.add((*name, new.data))
 
+    def _note_batches(self, change: Change) -> None:
+        """Jobs of a batch come in as it was decided, but for those whose unique key is taken."""
+        step = change.step
+        added = [new for old, new in change.changed.values() if old is None and new is not None]
+        added.sort(key=lambda job: job.stored.number)
+        is_move = step.name == "move_jobs" and not step.is_repetition
+        merged = int(step.reply[2]) if is_move and step.reply[0] == b"ok" else 0
+        skipped = self._batches.observe(
+            BatchStep(
+                *(step.name, step.arguments, step.reply, step.is_repetition),
+                *(change.queue, change.old.staging, change.new.staging),
+            ),
+            [job.data for job in added],
+            merged,
+        )
+        taken = change.old.snapshot.unique.keys() | {job.stored.head.unique for job in added}
+        for row in skipped:
+            if self.unique_rows.get(row) not in taken:
+                raise Violated(f"{row!r} of a batch was not added, and nobody has its key")
+            self.sometimes["job of a batch merged"] += 1
+
     def _count(self, change: Change) -> None:
         """What a simulation should have seen."""
         old, new = change.old.snapshot, change.new.snapshot
@@ -128,7 +157,7 @@ class JobHistory:
                 self.sometimes["handed over"] += bool(change.started)
             elif after is None:
                 self.sometimes[f"gone by {change.step.name}"] += 1
-            elif change.step.name in ("send_jobs", "fire_schedule"):
+            elif change.step.name in MAY_ADD:
                 self.sometimes["debounced"] += 1
             elif after.reason and before.stored.state != "dead":
                 self.sometimes[f"dead: {after.reason}"] += 1

@@ -19,6 +19,8 @@ from penstock.store.commands.job_checks import counts_in, reporters_in
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from tests.simulation.batches_look import Staging
+
 _LAYOUT, _STATE, _MARKS, _COUNT, _TIME, _PROCESS = 1, 1, 1, 2, 6, 7
 _FACTS = (_LAYOUT, _STATE, _MARKS, _TIME, _TIME, _TIME, _COUNT, 1, *(4 * [_TIME]), _PROCESS, 4)
 """How many bytes each number of the facts takes."""
@@ -79,6 +81,7 @@ class QueueLook:
     alarms: Mapping[str, int]
     history: int
     """how many entries it has: attempts that have ended, and jobs that ended without one"""
+    staging: Staging
 
     @property
     def is_paused(self) -> bool:
@@ -127,7 +130,7 @@ Parts = dict[str, dict[str, Any]]
 """kind -> owner -> what the key holds; without an owner for what a queue has one of"""
 
 
-def queue_look(name: str, parts: Parts) -> QueueLook:
+def queue_look(name: str, parts: Parts, staging: Staging) -> QueueLook:
     """A queue from everything that is stored under its tag."""
 
     def one(kind: str) -> Any:
@@ -195,6 +198,7 @@ def queue_look(name: str, parts: Parts) -> QueueLook:
         slots=one("slots"),
         alarms=one("alarms"),
         history=one("history") or 0,
+        staging=staging,
     )
 
 

@@ -186,4 +186,41 @@ JOB_MUTATIONS = [
         "'schedules', 'slots', 'marks'}",
         "these keys are left",
     ),
+    Mutation(
+        "a chunk of jobs that is moved stays in its stage",
+        "remove_chunk(keys.moving, stage, index, rest)\n",
+        "",
+        "are stored",
+    ),
+    Mutation(
+        "jobs of a chunk that find no room are lost",
+        "remove_chunk(keys.moving, stage, index, rest)\n",
+        "remove_chunk(keys.moving, stage, index, {})\n",
+        "are stored",
+    ),
+    Mutation(
+        "jobs of a batch that are merged are still to be moved",
+        "'staged', whole(staged - moved)",
+        "'staged', whole(staged - sending.added)",
+        "rows are to be moved",
+    ),
+    Mutation(
+        "a job of a batch is lost if its id is taken",
+        "if sending.taken and are_made then return refuse({'taken'}) end\n",
+        "",
+        "nobody has its key",
+    ),
+    Mutation(
+        "a queue of jobs that is deleted leaves its stages behind",
+        "    redis.call('UNLINK', base .. 'stage:' .. string.match("
+        "redis.call('LPOP', moving), '^%S+'))",
+        "    redis.call('LPOP', moving)",
+        "belongs to no decided batch",
+    ),
+    Mutation(
+        "a deleted queue still counts what was to be moved",
+        "redis.call('HDEL', keys.meta, 'staged', 'moved_at')",
+        "redis.call('HDEL', keys.meta, 'moved_at')",
+        "rows are to be moved",
+    ),
 ]

@@ -12,14 +12,18 @@ from penstock.store.command import Operation
 from penstock.store.commands.jobs import leave_jobs
 from tests.simulation import jobs_clients, jobs_workers
 from tests.simulation.arguments import Arguments
+from tests.simulation.batches_look import job_rows
 from tests.simulation.engine import RECOVERY_MS, Engine, Faults, summarise
 from tests.simulation.jobs_history import JobHistory
 from tests.simulation.programs import Program
 from tests.simulation.server import Violated
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.model.jobs import HandedOut
     from penstock.store.command import Command
+    from tests.simulation.batches_look import Staging
     from tests.simulation.jobs_look import Look
     from tests.simulation.jobs_world import JobWorld
 
@@ -29,6 +33,7 @@ MAX_NAMES = 20
 """how many workers there may be one after the other"""
 STANDSTILL_MS = 20_000
 """more than any delay, and than it takes until there is a token"""
+MAX_CHUNK = 10
 _FIRST_ID = 10**6
 
 
@@ -38,6 +43,7 @@ class JobScheduler(Engine):
     world: JobWorld
     jumps_ms = (50, 500, 4_000, 60_000)
     option = " --jobs"
+    rows_of = staticmethod(job_rows)
 
     def __init__(self, world: JobWorld, seed: int) -> None:
         super().__init__(world, seed)
@@ -46,7 +52,7 @@ class JobScheduler(Engine):
         self.is_calm = self.random.random() < 0.3
         """nobody turns a knob, and jobs are plain: one that is sent often finds a worker idle"""
         self.look: Look = world.look()
-        self.history = JobHistory(self.sometimes, world.is_heard)
+        self.history = JobHistory(self.sometimes, world.is_heard, self.batches)
         self.faults = Faults.draw(self.random)
         self._data_made = 0
         self._last_id = _FIRST_ID
@@ -57,10 +63,13 @@ class JobScheduler(Engine):
         """Ids for new jobs, in the place of those that have the time in them and are random; once
         in a while somebody else has made the same one.
         """
-        if count == 1 and self.random.random() < 0.03 and (known := self._ids_in_use()):
+        known = self._ids_in_use() if self.random.random() < (0.03 if count == 1 else 0.1) else []
+        if count > 1:
+            known = [number for number in known if self._is_followed_by_none(number)]
+        if known:
             self.happened("id made twice")
             number = self.random.choice(known)
-            self.history.reused.add(id_text(number))
+            self.history.reused.update(map(id_text, _block(number)[:count]))
             return number
         first = self._last_id + SENDERS
         self._last_id += count * SENDERS
@@ -73,6 +82,11 @@ class JobScheduler(Engine):
         jobs = [job.stored for queue in self.look.queues.values() for job in queue.jobs.values()]
         numbers = [id_number(job.id) for job in jobs if job.state in ("running", "done")]
         return sorted(number for number in numbers if number > _FIRST_ID)
+
+    def _is_followed_by_none(self, number: int) -> bool:
+        """Whether no job has ever had one of the next ids, so that those are as good as new."""
+        ids = {id for _, id in self.history.seen}
+        return ids.isdisjoint(map(id_text, _block(number)[1:]))
 
     def new_data(self, count: int) -> list[bytes]:
         """Never seen before; every seventh or so kills its worker."""
@@ -120,7 +134,7 @@ class JobScheduler(Engine):
         numbers, job_ids._numbers = job_ids._numbers, self  # type: ignore[assignment]
         try:
             kinds = ["worker", "worker", "producer", "producer"]
-            for kind in kinds if self.is_calm else [*kinds, "firer", "firer", "operator"]:
+            for kind in kinds if self.is_calm else [*kinds, "writer", "firer", "firer", "operator"]:
                 self._start_program(kind)
             while self.steps < steps:
                 self._populate()
@@ -149,6 +163,12 @@ class JobScheduler(Engine):
             reply[1:] = sorted(reply[1:])  # a set has no order, and a replay must have one
         return reply
 
+    def _staging(self) -> Mapping[str, Staging]:
+        return {name: queue.staging for name, queue in self.look.queues.items()}
+
+    def _forget_stage(self, queue: str, stage: str) -> None:
+        self.look = self.world.look()
+
     def _check_hands(self) -> None:
         for program in self._programs:
             if program.hands is not None and program.hands.is_open:
@@ -161,9 +181,9 @@ class JobScheduler(Engine):
         for _ in range(2):
             self._start_program("worker", must=True)
         self._until(
-            lambda: self._are_gone("producer", "operator", "firer"),
+            lambda: self._are_gone("producer", "writer", "operator", "firer"),
             60_000,
-            "producers and operators come to an end",
+            "producers, writers and operators come to an end",
         )
         self._start_program("healer")
         self._until(lambda: self._are_gone("healer"), 60_000, "all is well")
@@ -178,6 +198,7 @@ class JobScheduler(Engine):
             "dead workers are recovered",
         )
         self._until(self._are_slots_fired, 120_000, "slots that are due are fired")
+        self._start_program("mover")
         self._start_program("latecomer")
         self._start_program("closer")
         while not self._are_jobs_ended():
@@ -195,7 +216,7 @@ class JobScheduler(Engine):
 
     def _are_jobs_ended(self) -> bool:
         jobs = [job for queue in self.look.queues.values() for job in queue.jobs.values()]
-        is_quiet = self._are_gone("latecomer", "closer")
+        is_quiet = self._are_gone("mover", "latecomer", "closer")
         return is_quiet and all(job.stored.state in FINAL_STATES for job in jobs)
 
     def _stop(self) -> None:
@@ -212,6 +233,8 @@ class JobScheduler(Engine):
             raise Violated(f"traces of workers are left: {look}")
         if look.registry - self._abandoned:
             raise Violated(f"queues are registered that nobody knows: {look.registry}")
+        if self.batches.left():
+            raise Violated(f"rows of decided batches are left: {self.batches.left()}")
         keys = self.world.stored_keys() - {self.world.keys.queues}
         if keys:
             raise Violated(f"queues are deleted, and these keys are left: {sorted(keys)}")
@@ -234,17 +257,21 @@ class JobScheduler(Engine):
         alive = [program for program in self._programs if program.routines]
         self._programs = alive
         count = {kind: sum(p.kind == kind for p in alive) for kind in jobs_clients.ROUTINES}
-        jobs = sum(len(queue.jobs) for queue in self.look.queues.values())
+        jobs = sum(len(q.jobs) + q.staging.staged for q in self.look.queues.values())
         wanted = {
             "worker": 0.1 if count["worker"] < MAX_WORKERS - 1 else 0.0,
             "sweeper": 0.01 if count["sweeper"] < 1 else 0.0,
             "producer": 0.1 if count["producer"] < 3 and jobs < MAX_JOBS else 0.0,
+            "writer": 0.1 if self._may_write(count["writer"], jobs) else 0.0,
             "firer": 0.1 if count["firer"] < 3 and not self.is_calm else 0.0,
             "operator": 0.1 if count["operator"] < 3 and not self.is_calm else 0.0,
         }
         for kind, chance in wanted.items():
             if self.random.random() < chance:
                 self._start_program(kind)
+
+    def _may_write(self, writers: int, jobs: int) -> bool:
+        return writers < 2 and jobs < MAX_JOBS and not self.is_calm
 
     def _start_program(self, kind: str, must: bool = False) -> None:
         if kind in ("worker", "sweeper") and len(self.world.workers) >= MAX_NAMES and not must:
@@ -253,6 +280,11 @@ class JobScheduler(Engine):
         program = Program(self, kind, f"{kind} {self._programs_made}", self.new_client())
         program.spawn(jobs_clients.routine(self, program), "main")
         self._programs.append(program)
+
+
+def _block(first: int) -> range:
+    """Ids for at least as many jobs as one request sends or moves."""
+    return range(first, first + MAX_CHUNK * SENDERS, SENDERS)
 
 
 def _incarnations(look: Look) -> set[str]:

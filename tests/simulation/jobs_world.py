@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.store.keys import JOB_KEY_TYPES, KEY_TYPES, QUEUE_KEY_TYPES
 from penstock.store.script import Script
+from tests.simulation.batches_look import READ_STAGING, StagingReader
 from tests.simulation.hearing import LISTENERS, with_hearing
 from tests.simulation.jobs_look import Look, Parts, QueueLook, open_value, queue_look
 from tests.simulation.server import QUEUES, Scripts, Server, Violated
@@ -15,9 +16,12 @@ from tests.simulation.server import QUEUES, Scripts, Server, Violated
 if TYPE_CHECKING:
     from penstock.store.command import Argument, Command
     from penstock.store.keys import KeyName
+    from tests.simulation.batches_look import Staging
 
 LOOK = Script("look", Path(__file__).with_name("look.lua").read_text(encoding="utf-8"))
+_READINGS = (LOOK, READ_STAGING)
 _KEY_TYPES = KEY_TYPES | QUEUE_KEY_TYPES | JOB_KEY_TYPES
+_PASSING = ("memory", "stage", "staging")
 _TYPES = tuple(word for pair in _KEY_TYPES.items() for word in pair)
 
 
@@ -31,6 +35,7 @@ class JobWorld(Server):
         super().__init__(path, scripts)
         self._opened: dict[bytes, tuple[Any, Any]] = {}
         self._queues: dict[str, tuple[dict[bytes, Any], QueueLook]] = {}
+        self._staging = StagingReader()
         self._name = lru_cache(maxsize=100_000)(self._identify)
 
     @property
@@ -48,6 +53,7 @@ class JobWorld(Server):
         self._listeners = frozenset()
         self._opened = {}
         self._queues = {}
+        self._staging = StagingReader()
 
     def listen(self, workers: frozenset[str]) -> None:
         """From now on, these workers hear when they are called."""
@@ -58,26 +64,33 @@ class JobWorld(Server):
 
     def run(self, command: Command[Any]) -> tuple[list[Any], Look]:
         """Run a command, and look at everything right after it."""
-        reply, (found,) = self._run(command, LOOK, [self._question()])
-        return reply, self._look(found)
+        reply, answers = self._run(command, _READINGS, self._questions())
+        return reply, self._look(*answers)
 
     def look(self) -> Look:
         """Everything that is stored, at this moment."""
-        self._load(LOOK)
-        (found,) = self.ask([self._question()])
-        return self._look(found)
+        for reading in _READINGS:
+            self._load(reading)
+        return self._look(*self.ask(self._questions()))
 
     def stored_keys(self) -> set[str]:
-        """Every key but what lanes remember, which goes by itself."""
+        """Every key but those that go by themselves: what lanes remember, and what was staged."""
         (keys,) = self.ask([("KEYS", "{*")])
-        return {key.decode() for key in keys if self._name(key).kind != "memory"}
+        lives = self.ask([("PTTL", key) for key in keys])
+        return {
+            key.decode()
+            for key, life in zip(keys, lives, strict=True)
+            if life < 0 or self._name(key).kind not in _PASSING
+        }
 
-    def _question(self) -> tuple[Argument, ...]:
-        return ("EVALSHA", self.scripts.digest(LOOK), 0, *_TYPES)
+    def _questions(self) -> list[tuple[Argument, ...]]:
+        everything: tuple[Argument, ...] = ("EVALSHA", self.scripts.digest(LOOK), 0, *_TYPES)
+        return [everything, self._staging.question(self)]
 
-    def _look(self, found: Any) -> Look:
-        if not isinstance(found, list):
-            raise Violated(f"what is stored cannot be read: {found!r}")
+    def _look(self, found: Any, staged: Any) -> Look:
+        if not isinstance(found, list) or not isinstance(staged, list):
+            raise Violated(f"what is stored cannot be read: {found!r}, {staged!r}")
+        staging = self._staging.open(staged)
         parts: dict[str, Parts] = {name: {} for name in ("", *QUEUES)}
         changed = set()
         keys: dict[str, dict[bytes, Any]] = {name: {} for name in ("", *QUEUES)}
@@ -97,7 +110,8 @@ class JobWorld(Server):
         space = {kind: owners.get("", {}) for kind, owners in parts[""].items()}
         return Look(
             queues={
-                name: self._queue(name, keys[name], parts[name], name in changed) for name in QUEUES
+                name: self._queue(name, keys[name], parts[name], name in changed, staging[name])
+                for name in QUEUES
             },
             registry=space.get("queues", frozenset()),
             leases=space.get("workers", {}),
@@ -107,13 +121,19 @@ class JobWorld(Server):
         )
 
     def _queue(
-        self, name: str, keys: dict[bytes, Any], parts: Parts, is_changed: bool
+        self,
+        name: str,
+        keys: dict[bytes, Any],
+        parts: Parts,
+        is_changed: bool,
+        staging: Staging,
     ) -> QueueLook:
         """The same object as long as nothing in the queue changes, so that it is checked once."""
         known = self._queues.get(name)
+        is_changed = is_changed or known is None or known[1].staging is not staging
         if known is not None and not is_changed and known[0] == keys:
             return known[1]
-        look = queue_look(name, parts)
+        look = queue_look(name, parts, staging)
         for key in known[0].keys() - keys.keys() if known else ():
             del self._opened[key]
         self._queues[name] = (keys, look)

@@ -1,4 +1,4 @@
--- Read everything that is stored but what lanes remember, at one instant.
+-- Read everything that is stored, at one instant, but what lanes remember and what staging.lua reads.
 --
 -- ARGV[1] types...  string  kind of key, its type, ...
 --
@@ -10,10 +10,11 @@ local READERS = {
   set = function(key) return redis.call('SMEMBERS', key) end,
   stream = function(key) return redis.call('XLEN', key) end,
 }
+local SKIPPED = {memory = true, stage = true, staging = true, moving = true, batches = true, batch_times = true}
 local types, found = {}, {}
 for index = 1, #ARGV, 2 do types[ARGV[index]] = ARGV[index + 1] end
 for _, key in ipairs(redis.call('KEYS', '{*')) do
   local kind = string.match(key, '}:([%w_]+)')
-  if kind ~= 'memory' then found[#found + 1] = {key, READERS[types[kind]](key)} end
+  if not SKIPPED[kind] then found[#found + 1] = {key, READERS[types[kind]](key)} end
 end
 return found

@@ -143,6 +143,8 @@ class Program:
     paused_until: float = 0.0
     hands: Any = None
     """what a worker believes that it holds; see `Hands`"""
+    stages: list[str] = field(default_factory=list)
+    """what a writer of a batch has staged"""
 
     @property
     def is_serving(self) -> bool:

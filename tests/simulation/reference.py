@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 from penstock.model.queues import DEFAULT_MAX_FAILURES, Counters
 from penstock.model.snapshot import Registration
 from tests.simulation.arguments import Arguments
+from tests.simulation.reference_batches import Batches
 from tests.simulation.server import QUEUES, Violated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.model.snapshot import QueueSnapshot, Snapshot
+    from penstock.model.snapshot import QueueSnapshot
     from penstock.store.command import Command
     from penstock.store.keys import NamespaceKeys
+    from tests.simulation.world import WorldSnapshot
 
 _SUSPECT = 2
 _READ_ONLY = {"inspect_queue", "page_tasks", "find_processes", "list_work", "list_workers"}
@@ -49,6 +51,7 @@ class Queue:
     holds: dict[bytes, tuple[bytes, bytes]] = field(default_factory=dict)
     """task -> key, holder; as long as the task carries them with it"""
     counters: dict[str, int] = field(default_factory=dict)
+    batches: Batches = field(default_factory=Batches)
 
     def count(self, name: str, by: int) -> None:
         if by:
@@ -165,10 +168,17 @@ class Reference:
             self._memory[memory] = (number, reply)
         return reply, False
 
-    def compare(self, snapshot: Snapshot, queue: str) -> None:
+    def expire(self, queue: str, stage: str) -> None:
+        """A stage that was not decided in time is gone."""
+        self.queues[queue].batches.stages.pop(stage, None)
+
+    def compare(self, snapshot: WorldSnapshot, queue: str) -> None:
         """Raise Violated if what is stored is not what should be."""
         if queue:
             _compare_queue(self.queues[queue], snapshot.queues[queue])
+            difference = self.queues[queue].batches.difference(snapshot.staging[queue])
+            if difference:
+                raise Violated(f"batches of {queue}: {difference}")
             return
         for what in ("registry", "leases", "condemned"):
             _equal(what, getattr(self, what), getattr(snapshot, what))
@@ -249,6 +259,43 @@ class Reference:
         if retried:
             queue.idle.clear()
         return [b"ok", len(retried), len(queue.dead)]
+
+    # Batches.
+
+    def _stage_chunk(self, queue: Queue, a: Arguments) -> Reply:
+        return queue.batches.stage(a)
+
+    def _drop_stages(self, queue: Queue, a: Arguments) -> Reply:
+        return [b"ok", queue.batches.drop(a["stage"])]
+
+    def _decide_batch(self, queue: Queue, a: Arguments) -> Reply:
+        if queue.batches.is_known(a):
+            queue.batches.drop(a["stage"])
+            return [b"known"]
+        lost = queue.batches.first_lost(a)
+        if lost is not None:
+            return [b"stage_lost", lost]
+        refusal = self._refusal(queue, a)
+        if refusal:
+            return refusal
+        queue.create(a["incarnation"], self._now_ms)
+        queue.batches.decide(a, self._now_ms)
+        return [b"ok"]
+
+    def _move_tasks(self, queue: Queue, a: Arguments) -> Reply:
+        batches, ready = queue.batches, len(queue.ready)
+        if not batches.moving:
+            return [b"empty"]
+        tasks = batches.next_chunk()
+        room = len(tasks) if queue.max_length is None else queue.max_length - ready
+        if room <= 0:
+            return [b"no_room", ready, queue.max_length, batches.staged]
+        moved = tasks[:room]
+        batches.move(len(moved), self._now_ms)
+        queue.ready += moved
+        queue.count("enqueued", len(moved))
+        queue.idle.clear()
+        return [b"ok", len(moved), batches.staged]
 
     # Processes.
 
@@ -351,13 +398,15 @@ class Reference:
         removed = len(queue.ready) + len(queue.dead)
         running = sum(map(len, queue.running.values()))
         incarnation = queue.incarnation
+        dropped = queue.batches.delete()
         queue.clear()
         if running:
             queue.count("deleted", removed)
-            return [b"ok", removed, running, b""]
-        fresh = Queue(queue.name, members=queue.members, idle=queue.idle)
-        self.queues[queue.name] = fresh
-        return [b"ok", removed, 0, incarnation.encode()]
+            return [b"ok", removed + dropped, running, b""]
+        self.queues[queue.name] = Queue(
+            queue.name, members=queue.members, idle=queue.idle, batches=queue.batches
+        )
+        return [b"ok", removed + dropped, 0, incarnation.encode()]
 
     def _register_queue(self, a: Arguments) -> Reply:
         self.registry[a["incarnation"]] = Registration(a["queue"], self._now_ms)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.codec.elements import task_of
+from penstock.model.batch_invariants import batch_violations
 from penstock.model.queues import DEFAULT_MAX_FAILURES
 from penstock.store.command import Operation
 from penstock.store.commands import queues
@@ -19,9 +20,12 @@ from tests.simulation.reference import Reference
 from tests.simulation.server import Violated
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.store.command import Command
     from tests.invariants import Snapshot, Violation
-    from tests.simulation.world import World
+    from tests.simulation.batches_look import Staging
+    from tests.simulation.world import World, WorldSnapshot
 
 MAX_TASKS = 30
 MAX_WORKERS = 5
@@ -43,10 +47,10 @@ class Scheduler(Engine):
         self.is_blind = is_blind
         """whether the promises alone must find what is wrong, without the reference"""
         world.reset()
-        self.snapshot: Snapshot = world.look()
+        self.snapshot: WorldSnapshot = world.look()
         self.reference = Reference(world.keys)
         self.max_failures = self.random.choice((2, 3, DEFAULT_MAX_FAILURES))
-        self.history = History(self.max_failures, self.sometimes)
+        self.history = History(self.max_failures, self.sometimes, self.batches)
         self.faults = Faults.draw(self.random)
         self._tasks_made = 0
 
@@ -73,7 +77,7 @@ class Scheduler(Engine):
     def run(self, steps: int = 300) -> None:
         """The whole story: trouble, recovery, rest. Raises Violated."""
         try:
-            for kind in ("worker", "worker", "producer", "producer", "operator"):
+            for kind in ("worker", "worker", "producer", "producer", "writer", "operator"):
                 self._start_program(kind)
             while self.steps < steps:
                 self._populate()
@@ -108,6 +112,13 @@ class Scheduler(Engine):
             self.happened("repetition absorbed")
         return reply
 
+    def _staging(self) -> Mapping[str, Staging]:
+        return self.snapshot.staging
+
+    def _forget_stage(self, queue: str, stage: str) -> None:
+        self.snapshot = self.world.look()
+        self.reference.expire(queue, stage)
+
     def _check_hands(self) -> None:
         for program in self._programs:
             if program.hands is None or not program.routines:
@@ -124,9 +135,9 @@ class Scheduler(Engine):
         for _ in range(2):
             self._start_program("worker", must=True)
         self._until(
-            lambda: self._are_gone("producer", "operator", "healer"),
+            lambda: self._are_gone("producer", "writer", "operator", "healer"),
             60_000,
-            "producers and operators come to an end",
+            "producers, writers and operators come to an end",
         )
         self._start_program("healer")
 
@@ -138,10 +149,15 @@ class Scheduler(Engine):
             "dead workers are recovered",
         )
         self._until(
-            lambda: not any(q.ready + q.held for q in self.snapshot.queues.values()),
+            self._are_tasks_done,
             20_000,
             "all tasks are done",
         )
+
+    def _are_tasks_done(self) -> bool:
+        is_any_moving = any(staging.moving for staging in self.snapshot.staging.values())
+        is_any_left = any(q.ready + q.held for q in self.snapshot.queues.values())
+        return not is_any_moving and not is_any_left
 
     def _stop(self) -> None:
         self.is_stopping = True
@@ -158,7 +174,8 @@ class Scheduler(Engine):
             if violation.kind in MENDABLE:
                 self._mend(violation)
         left = violations(self.world.key_census(), AT_EVERY_INSTANT)
-        left += violations(replace(self.snapshot, now_ms=self.world.now_ms + LATER_MS))
+        later = replace(self.snapshot, now_ms=self.world.now_ms + LATER_MS)
+        left += [*violations(later), *batch_violations(_with_batches(later))]
         left += self.history.at_the_end()
         if left:
             raise Violated("\n".join(f"{v.invariant} {v.queue}: {v.message}" for v in left))
@@ -168,6 +185,8 @@ class Scheduler(Engine):
         for queue in remains.queues.values():
             if queue.members or queue.idle or queue.unique or queue.failures:
                 raise Violated(f"queue {queue.name!r} is not empty: {queue}")
+        if self.batches.left():
+            raise Violated(f"rows of decided batches are left: {self.batches.left()}")
         unaccounted = self.history.seen - self.history.gone.keys() - self.history.present.keys()
         if unaccounted:
             raise Violated(f"tasks are lost: {sorted(unaccounted)}")
@@ -197,10 +216,17 @@ class Scheduler(Engine):
         if len(serving) < MAX_WORKERS and self.random.random() < 0.05:
             self._start_program("sweeper" if self.random.random() < 0.15 else "worker")
         producers = [p for p in alive if p.kind == "producer"]
-        is_small = len(self.history.present) < MAX_TASKS - 10
+        writers = [p for p in alive if p.kind == "writer"]
+        staged = sum(staging.staged for staging in self.snapshot.staging.values())
+        is_small = len(self.history.present) + staged < MAX_TASKS - 10
         if len(producers) < 3 and is_small and self.random.random() < 0.1:
             self._start_program("producer")
-        if len(alive) - len(serving) - len(producers) < 1 and self.random.random() < 0.1:
+        if len(writers) < 2 and is_small and self.random.random() < 0.1:
+            self._start_program("writer")
+        if (
+            len(alive) - len(serving) - len(producers) - len(writers) < 1
+            and self.random.random() < 0.1
+        ):
             self._start_program("operator")
 
     def _start_program(self, kind: str, must: bool = False) -> None:
@@ -214,6 +240,12 @@ class Scheduler(Engine):
 
 def _incarnations(snapshot: Snapshot) -> set[str]:
     return {queue.incarnation for queue in snapshot.queues.values() if queue.exists}
+
+
+def _with_batches(snapshot: WorldSnapshot) -> Snapshot:
+    """The snapshot, with what is staged as the invariants look at it."""
+    staging = {name: found.snapshot for name, found in snapshot.staging.items()}
+    return replace(snapshot, batches=staging)
 
 
 def _plain(reply: Any) -> Any:

@@ -110,6 +110,10 @@ class Server:
     def close(self) -> None:
         self._socket.close()
 
+    def expire(self, queue: str, stage: str) -> None:
+        """A stage has not been decided in time."""
+        self.ask([("DEL", self.keys.queue(queue).stage(stage))])
+
     def forget_scripts(self) -> None:
         self.ask([("SCRIPT", "FLUSH")])
 
@@ -130,17 +134,18 @@ class Server:
     def _run(
         self,
         command: Command[Any],
-        reading: Script,
+        readings: tuple[Script, ...],
         questions: list[tuple[Argument, ...]],
     ) -> tuple[list[Any], list[Any]]:
-        """Run a command, and ask questions right after it, some of which the script `reading`
-        answers; returns the reply to the command, and those to the questions.
+        """Run a command, and ask questions right after it, some of which the scripts
+        `readings` answer; returns the reply to the command, and those to the questions.
         """
         first = [self._clock()] if self._clock_set != self.now_ms else []
         self._clock_set = self.now_ms
         replies = self.ask([*first, self._evalsha(command), *questions])[len(first) :]
         if _is_unknown(replies[0]) or any(map(_is_unknown, replies[1:])):
-            self._load(reading)
+            for reading in readings:
+                self._load(reading)
             if _is_unknown(replies[0]):
                 self._load(command.script)
                 replies = self.ask([self._evalsha(command), *questions])

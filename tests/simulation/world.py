@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from penstock.model.snapshot import QueueSnapshot, Snapshot
@@ -11,14 +12,27 @@ from penstock.store.commands.checks import (
     pairs,
     queue_snapshot,
 )
+from tests.simulation.batches_look import READ_STAGING, Staging, StagingReader
 from tests.simulation.server import QUEUES, Scripts, Server
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from penstock.store.command import Argument, Command
 
 _EVERYTHING = 1_000_000
+_READINGS = (READ_QUEUE, READ_STAGING)
+_PASSING = ("memory", "staging")
+"""what goes by itself"""
+
+
+@dataclass(frozen=True)
+class WorldSnapshot(Snapshot):
+    """Everything that a simulation of plain tasks has stored."""
+
+    staging: Mapping[str, Staging] = field(default_factory=dict)
+    """what was staged for each queue"""
 
 
 class World(Server):
@@ -27,22 +41,25 @@ class World(Server):
     def __init__(self, path: Path, scripts: Scripts | None = None) -> None:
         super().__init__(path, scripts)
         self._seen: dict[str, tuple[Any, Any]] = {}
-        self._last = Snapshot()
+        self._staging = StagingReader()
+        self._last = WorldSnapshot()
 
     def reset(self) -> None:
         super().reset()
         self._seen = {}
-        self._last = Snapshot()
+        self._staging = StagingReader()
+        self._last = WorldSnapshot()
 
-    def run(self, command: Command[Any]) -> tuple[list[Any], Snapshot]:
+    def run(self, command: Command[Any]) -> tuple[list[Any], WorldSnapshot]:
         """Run a command, and look at everything right after it."""
         names = self._concerned(command)
-        reply, answers = self._run(command, READ_QUEUE, self._questions(names))
+        reply, answers = self._run(command, _READINGS, self._questions(names))
         return reply, self._snapshot(names, answers)
 
-    def look(self) -> Snapshot:
+    def look(self) -> WorldSnapshot:
         """Everything that is stored, at this moment."""
-        self._load(READ_QUEUE)
+        for reading in _READINGS:
+            self._load(reading)
         return self._snapshot(self.workers, self.ask(self._questions(self.workers)))
 
     def key_census(self) -> Snapshot:
@@ -51,12 +68,13 @@ class World(Server):
         names = [key.decode() for key in keys if key.decode() != self.keys.simulated_clock]
         ttls = self.ask([("PTTL", name) for name in names])
         known = {name: self.keys.identify(name) for name in names}
-        memories = {name for name, key in known.items() if key and key.kind == "memory"}
+        passing = {name for name, key in known.items() if key and key.kind in _PASSING}
+        stages = {name for name, key in known.items() if key and key.kind == "stage"}
         lives = dict(zip(names, ttls, strict=True))
         return Snapshot(
             unknown_keys=tuple(name for name, key in known.items() if key is None),
-            expiring_keys=tuple(n for n in names if n not in memories and lives[n] >= 0),
-            lasting_keys=tuple(n for n in memories if lives[n] < 0),
+            expiring_keys=tuple(n for n in names if n not in passing | stages and lives[n] >= 0),
+            lasting_keys=tuple(n for n in passing if lives[n] < 0),
         )
 
     def _concerned(self, command: Command[Any]) -> list[str]:
@@ -78,6 +96,7 @@ class World(Server):
             ("ZRANGE", keys.workers, 0, -1, "WITHSCORES"),
             ("ZRANGE", keys.condemned, 0, -1, "WITHSCORES"),
             ("HKEYS", keys.info),
+            self._staging.question(self),
         ]
         for name in QUEUES:
             queue = keys.queue(name)
@@ -90,10 +109,10 @@ class World(Server):
         questions += [("SMEMBERS", keys.work(worker)) for worker in workers]
         return questions
 
-    def _snapshot(self, names: list[str], replies: list[Any]) -> Snapshot:
-        registry, workers, condemned, info, *rest = replies
+    def _snapshot(self, names: list[str], replies: list[Any]) -> WorldSnapshot:
+        registry, workers, condemned, info, staging, *rest = replies
         queues, work = rest[: len(QUEUES)], rest[len(QUEUES) :]
-        self._last = Snapshot(
+        self._last = WorldSnapshot(
             queues={n: self._queue(n, names, r) for n, r in zip(QUEUES, queues, strict=True)},
             registry={i.decode(): open_registration(entry) for i, entry in pairs(registry)},
             leases={w.decode(): int(score) for w, score in pairs(workers)},
@@ -104,6 +123,7 @@ class World(Server):
                 for worker, served in zip(names, work, strict=True)
                 if served
             },
+            staging=self._staging.open(staging),
         )
         return self._last
 
