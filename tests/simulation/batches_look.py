@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from penstock.store.command import Argument
+    from penstock.store.keys import NamespaceKeys
     from tests.simulation.server import Server
 
 READ_STAGING = Script("staging", Path(__file__).with_name("staging.lua").read_text("utf-8"))
@@ -72,8 +74,7 @@ class StagingReader:
         self._last: dict[str, tuple[Any, Staging]] = {}
 
     def question(self, server: Server) -> tuple[Argument, ...]:
-        tags = [server.keys.queue(name).tag for name in QUEUES]
-        return ("EVALSHA", server.scripts.digest(READ_STAGING), 0, *tags)
+        return ("EVALSHA", server.scripts.digest(READ_STAGING), 0, *_tags(server.keys))
 
     def open(self, replies: list[Any]) -> dict[str, Staging]:
         """The same objects as before, as long as nothing changes in their queues."""
@@ -99,6 +100,11 @@ def job_rows(chunk: Chunk) -> list[bytes]:
         rows += chunk[at + _GROUP + 1 : end : 2]
         at = end
     return rows
+
+
+@cache
+def _tags(keys: NamespaceKeys) -> tuple[str, ...]:
+    return tuple(keys.queue(name).tag for name in QUEUES)
 
 
 def _open(reply: list[Any]) -> Staging:

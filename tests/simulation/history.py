@@ -159,8 +159,8 @@ class History:
         came: list[bytes],
     ) -> None:
         old, new = before.staging[name], after.staging[name]
-        is_addressed = f":{name}}}" in command.keys[-1]
-        if not is_addressed and not came and old is new:
+        is_decision = command.script.name == "decide_batch" and f":{name}}}" in command.keys[-1]
+        if not is_decision and not came and old is new:
             return
         if is_repetition and old is not new:
             raise Violated(f"a repeated {command.script.name} had a second effect on {name}")
