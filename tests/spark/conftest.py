@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tests.servers import RedisCluster, RedisServer
 
-TIMEOUT_S = 240
+TIMEOUT_S = 360
 """Of a test with Spark, as the first use of a data source takes long on a busy machine."""
 
 

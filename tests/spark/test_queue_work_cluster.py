@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     import penstock
     from tests.servers import RedisServer
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(600)]
 
-START_S = 120.0
+START_S = 240.0
 """How long a cluster may take to run its first worker."""
 APP = """
 import os, time

@@ -142,7 +142,6 @@ spark.stop()
 def test_a_session_of_spark_connect_reads_too(
     server: RedisServer, namespace: str, queue: penstock.Queue
 ) -> None:
-    pytest.importorskip("grpc", reason="needs pip install 'pyspark[connect]'")
     queue.enqueue_many([b"a", b"b"])
     names = {"PENSTOCK_URL": server.url, "PENSTOCK_NAMESPACE": namespace}
 
