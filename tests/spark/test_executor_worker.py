@@ -45,10 +45,12 @@ def tell(name):
     return os.environ.get(name)
 """
 PYTHON_WORKER = """
-import json, sys
+import json, sys, threading
 from pathlib import Path
 from penstock.spark.executor_worker import run_worker
 
+for _ in range(8):  # as libraries start them; the kernel tells of the death of each
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
 print(json.dumps(run_worker(Path.cwd(), **json.loads(sys.argv[1]))))
 """
 LEASE = ("--lease-ms", "60000")  # so long that only a worker that leaves in order gives work back

@@ -135,9 +135,12 @@ def _end_with(supervisor: int) -> None:
 
 def _watch(child: int, board: Board) -> Death:
     """Pass signals on until the child ends. Those of a terminal's keys it gets by itself."""
+    parent = _Parent()
     while True:
         sent = signal.sigwaitinfo({*_PASSED_ON, signal.SIGCHLD})
         if sent.si_signo != signal.SIGCHLD:
+            if parent.repeats(sent):
+                continue
             is_from_process = sent.si_code <= 0
             if is_from_process or sent.si_signo not in _FROM_KEYS:
                 if sent.si_signo in _STOPPING:
@@ -147,6 +150,24 @@ def _watch(child: int, board: Board) -> Death:
         ended, status, usage = os.wait4(child, os.WNOHANG)
         if ended:
             return death_of(os.waitstatus_to_exitcode(status), usage.ru_maxrss * RSS_UNIT)
+
+
+class _Parent:
+    """The process that has started this one. If the kernel was asked for a signal when it dies
+    (as on Spark executors), it sends one for each of its threads. That is one request.
+    """
+
+    def __init__(self) -> None:
+        self._pid = os.getppid()
+        self._heard_at = -inf
+
+    def repeats(self, sent: signal.struct_siginfo) -> bool:
+        """Whether a signal says what the one before has said."""
+        if sent.si_pid != self._pid or sent.si_signo not in _STOPPING:
+            return False
+        before, self._heard_at = self._heard_at, monotonic()
+        has_died = os.getppid() != self._pid
+        return before > -inf and (has_died or self._heard_at - before < _SAME_S)
 
 
 def _bury(settings: Settings, worker: str, death: Death) -> None:
