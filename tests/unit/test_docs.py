@@ -23,9 +23,9 @@ DOCUMENTS = [README, *sorted(set((ROOT / "docs").glob("*.md")) - {TESTING})]
 
 
 def examples_in(document: Path, *, for_spark: bool = False) -> list[str]:
-    """Those with Spark run in its session, in tests/spark."""
+    """Those with Spark run in its session, one after the other, in tests/spark."""
     found = re.findall(r"```python\n(.*?)```", document.read_text(), re.S)
-    return [code for code in found if ("penstock.spark" in code) == for_spark]
+    return [code for code in found if (document == SPARK or "penstock.spark" in code) == for_spark]
 
 
 EXAMPLES = [
