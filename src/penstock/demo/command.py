@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,73 +11,126 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from penstock.client.embedded import EmbeddedServer
+from penstock.demo import act, view
 from penstock.demo.interruption import Interruption
-from penstock.demo.stage import Stage
-from penstock.demo.story import tell_story
-from penstock.demo.view import Lines, Picture, View, print_outcome
-from penstock.errors import PenstockError
+from penstock.demo.orders import view as orders_view
+from penstock.errors import JavaNotFound, PenstockError, SparkNotFound
 from penstock.model.workers import LEASE_MS
 
 if TYPE_CHECKING:
-    from penstock.demo.outcome import Outcome
+    from penstock.demo.orders.outcome import Outcome as PipelineOutcome
+    from penstock.demo.outcome import Outcome as QueueOutcome
 
 
 @click.command()
+@click.option("--only", type=click.Choice(["queue", "pipeline"]), help="Play one act alone.")
 @click.option("--tasks", metavar="N", type=click.IntRange(100), default=20_000, show_default=True)
 @click.option("--workers", metavar="N", type=click.IntRange(3, 50), default=3, show_default=True)
+@click.option(
+    "--orders",
+    metavar="N",
+    type=click.IntRange(100, 1_000_000),
+    default=50_000,
+    show_default=True,
+)
+@click.option(
+    "--folder",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="For orders, lake and report of the pipeline. Default: a temporary one.",
+)
 @click.option("--lease-ms", type=click.IntRange(300), default=LEASE_MS, hidden=True)
-@click.option("--json", "is_json", is_flag=True, help="Print the final table as JSON.")
-def demo(tasks: int, workers: int, lease_ms: int, is_json: bool) -> None:
+@click.option("--json", "is_json", is_flag=True, help="Print the final tables as JSON.")
+def demo(
+    only: str | None,
+    tasks: int,
+    workers: int,
+    orders: int,
+    folder: Path | None,
+    lease_ms: int,
+    is_json: bool,
+) -> None:
     """Kill a worker, freeze another, and show that no task is lost.
 
-    Runs on a private Redis of its own in a temporary folder; nothing is left behind. Exit status 0
-    if every accepted task was run and all counts agree, 1 if not.
+    Then, with PySpark, a pipeline: orders in files become jobs, workers here and on Spark charge
+    them, the results are joined back, and the history becomes a lake and a report.
+
+    Each act has a private Redis of its own in a temporary folder; nothing is left behind but the
+    orders, the lake and the report. Exit status 0 if all was done and all counts agree, 1 if not.
     """
+    show = _Show(is_json)
     try:
         with Interruption() as interruption:
-            outcome = _play(interruption, tasks, workers, lease_ms, _view(is_json))
+            if only != "pipeline":
+                show.announce("A queue: one worker is killed, another is frozen")
+                show.queue(act.play(interruption, tasks, workers, lease_ms, show.queue_view()))
+            if only != "queue":
+                show.announce("A pipeline: from files through workers and Spark to a report")
+                try:
+                    # Here, as PySpark may not be there.
+                    from penstock.demo.orders.act import play  # noqa: PLC0415
+
+                    steps = show.pipeline_view()
+                    show.pipeline(play(interruption, orders, lease_ms, folder, steps))
+                except (SparkNotFound, JavaNotFound) as error:
+                    if only is not None:
+                        raise
+                    show.leave_out(error)
     except PenstockError as error:
         _report(error, is_json)
         raise click.exceptions.Exit(1) from error
     except KeyboardInterrupt as error:
         raise click.exceptions.Exit(130) from error
-    if is_json:
-        click.echo(json.dumps({**asdict(outcome), "disagreements": list(outcome.disagreements)}))
-    else:
-        print_outcome(_console(), outcome)
-    raise click.exceptions.Exit(outcome.exit_status)
+    show.end()
+    raise click.exceptions.Exit(show.exit_status)
 
 
-def _play(
-    interruption: Interruption, tasks: int, workers: int, lease_ms: int, view: View
-) -> Outcome:
-    """Everything that was started is ended, also when this is interrupted."""
-    with tempfile.TemporaryDirectory(prefix="penstock-demo-") as name:
-        folder = Path(name)
-        server = EmbeddedServer(folder / "redis")
-        try:
-            with view:
-                url = server.start().url
-                stage = Stage(url, tasks, workers, lease_ms, folder, view)
-                try:
-                    with interruption.put_off():
-                        stage.start_workers()
-                    return tell_story(stage)
-                finally:
-                    with interruption.put_off():
-                        stage.close()
-        finally:
-            with interruption.put_off():
-                server.stop()
+class _Show:
+    """What is printed, for people at once and for programs in the end."""
 
+    def __init__(self, is_json: bool) -> None:
+        self._is_json = is_json
+        self._console = _console(is_error=is_json)
+        self._ended: dict[str, QueueOutcome | PipelineOutcome] = {}
 
-def _view(is_json: bool) -> View:
-    console = _console(is_error=is_json)
-    if console.is_terminal:
-        return Picture(console)
-    # Programs that ask for JSON want nothing else.
-    return Lines(console, is_silent=is_json)
+    def announce(self, act: str) -> None:
+        self._say(f"{act}\n")
+
+    def queue_view(self) -> view.View:
+        if self._console.is_terminal:
+            return view.Picture(self._console)
+        # Programs that ask for JSON want nothing else.
+        return view.Lines(self._console, is_silent=self._is_json)
+
+    def pipeline_view(self) -> orders_view.Steps:
+        is_silent = self._is_json and not self._console.is_terminal
+        return orders_view.Steps(self._console, is_silent)
+
+    def queue(self, outcome: QueueOutcome) -> None:
+        self._ended["queue"] = outcome
+        if not self._is_json:
+            view.print_outcome(self._console, outcome)
+            self._say("")
+
+    def pipeline(self, outcome: PipelineOutcome) -> None:
+        self._ended["pipeline"] = outcome
+        if not self._is_json:
+            orders_view.print_outcome(self._console, outcome)
+
+    def leave_out(self, error: PenstockError) -> None:
+        self._say(f"left out: {error}")
+
+    def end(self) -> None:
+        if self._is_json:
+            click.echo(json.dumps({act: asdict(ended) for act, ended in self._ended.items()}))
+
+    @property
+    def exit_status(self) -> int:
+        return max(outcome.exit_status for outcome in self._ended.values())
+
+    def _say(self, text: str) -> None:
+        if not self._is_json:
+            self._console.print(text, soft_wrap=True)
 
 
 def _console(is_error: bool = False) -> Console:

@@ -27,6 +27,11 @@ class Interruption:
         self._former = {number: signal.signal(number, self._note) for number in _SIGNALS}
         return self
 
+    def take_back(self) -> None:
+        """Take the signals again, after a library has taken them: PySpark does."""
+        for number in _SIGNALS:
+            signal.signal(number, self._note)
+
     def __exit__(self, *_: object) -> None:
         for number, handler in self._former.items():
             signal.signal(number, handler)

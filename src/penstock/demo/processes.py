@@ -9,29 +9,36 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
-from penstock.demo import handlers
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
 State = Literal["starting", "alive", "killed", "frozen", "woken", "recovered", "stopped"]
 
-CONCURRENCY = 4
 _END_S = 10.0
 
 
 class WorkerProcess:
     """`penstock worker run`, as anyone would start it."""
 
-    def __init__(self, number: int, url: str, namespace: str, lease_ms: int, folder: Path) -> None:
+    def __init__(
+        self,
+        number: int,
+        module: str,
+        queue: str,
+        concurrency: int,
+        url: str,
+        namespace: str,
+        lease_ms: int,
+        folder: Path,
+    ) -> None:
         self.number = number
         self.state: State = "starting"
         self._prefix = f"worker-{number}."
         self._log = folder / f"worker-{number}.log"
         self._command = [
-            *(sys.executable, "-m", "penstock", "worker", "run", handlers.__name__),
-            *("--queue", handlers.QUEUE, "--concurrency", str(CONCURRENCY)),
+            *(sys.executable, "-m", "penstock", "worker", "run", module),
+            *("--queue", queue, "--concurrency", str(concurrency)),
             *("--lease-ms", str(lease_ms), "--heartbeat-ms", str(lease_ms // 3)),
             *("--url", url, "--namespace", namespace, "--name", self._prefix[:-1]),
         ]
@@ -41,16 +48,12 @@ class WorkerProcess:
     def __str__(self) -> str:
         return f"worker {self.number}"
 
-    def start(self, records: Path, task_s: float) -> None:
-        surroundings = {
-            handlers.RECORDS: str(records),
-            handlers.WORKER: str(self.number),
-            handlers.TASK_S: str(task_s),
-        }
+    def start(self, environment: Mapping[str, str] | None = None) -> None:
+        """Start it, and do not wait until it works."""
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 self._command,
-                env=os.environ | surroundings,
+                env={**os.environ, **(environment or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.client.connect import connect
-from penstock.demo.handlers import QUEUE
-from penstock.demo.processes import CONCURRENCY, WorkerProcess
+from penstock.demo import handlers
+from penstock.demo.patience import look_until
+from penstock.demo.processes import WorkerProcess
 from penstock.demo.records import Ledger
 from penstock.errors import DemoFailed
 
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
     from penstock.model.queues import QueueState
 
 NAMESPACE = "penstock-demo"
+CONCURRENCY = 4
+"""Tasks that a worker runs at a time."""
 
 _LOOK_EVERY_S = 0.02
-_STALLED_S = 60.0
 _PACE_OVER_S = 1.5
 
 
@@ -54,12 +56,21 @@ class Stage:
         self.view = view
         self.ledger = Ledger(folder / "records")
         self.client = connect(url, namespace=NAMESPACE)
-        self.queue = self.client.queue(QUEUE)
+        self.queue = self.client.queue(handlers.QUEUE)
         # No look before there is something to see.
         self.queue.configure()
         self.state: QueueState = self.queue.inspect()
         self.workers = [
-            WorkerProcess(number, url, NAMESPACE, lease_ms, folder)
+            WorkerProcess(
+                number,
+                handlers.__name__,
+                handlers.QUEUE,
+                CONCURRENCY,
+                url,
+                NAMESPACE,
+                lease_ms,
+                folder,
+            )
             for number in range(1, workers + 1)
         ]
         self._records = folder / "records"
@@ -67,8 +78,15 @@ class Stage:
 
     def start_workers(self) -> None:
         """Start them all, and do not wait until they work."""
+        task_s = self._work_s() * CONCURRENCY / self.tasks
         for worker in self.workers:
-            worker.start(self._records, self._work_s() * CONCURRENCY / self.tasks)
+            worker.start(
+                {
+                    handlers.RECORDS: str(self._records),
+                    handlers.WORKER: str(worker.number),
+                    handlers.TASK_S: str(task_s),
+                }
+            )
 
     def wait_for_workers(self) -> None:
         self.until(lambda: all(self.held(worker) is not None for worker in self.workers))
@@ -98,26 +116,19 @@ class Stage:
 
     def until(self, condition: Callable[[], bool]) -> None:
         """Go on looking until something is so. Raises DemoFailed if nothing moves any more."""
-        moved_at, seen = time.monotonic(), self.state
-        while True:
-            self.look()
-            if condition():
-                return
-            if self.state != seen:
-                moved_at, seen = time.monotonic(), self.state
-            elif time.monotonic() - moved_at > _STALLED_S:
-                raise DemoFailed(
-                    f"nothing has happened for {_STALLED_S:.0f} s, with {self.finished:,} of "
-                    f"{self.tasks:,} tasks finished; run `penstock doctor`"
-                )
-            time.sleep(_LOOK_EVERY_S)
+        look_until(
+            condition,
+            self.look,
+            _LOOK_EVERY_S,
+            lambda: f"{self.finished:,} of {self.tasks:,} tasks finished",
+        )
 
     def linger(self, seconds: float) -> None:
         """Let the eye follow, while the work goes on."""
         end_at = time.monotonic() + seconds
         self.until(lambda: time.monotonic() > end_at)
 
-    def look(self) -> None:
+    def look(self) -> QueueState:
         self.state = self.queue.inspect()
         self.ledger.read_on()
         for worker in self.workers:
@@ -134,6 +145,7 @@ class Stage:
                 ended=dict(self.ledger.ended_by),
             )
         )
+        return self.state
 
     def _work_s(self) -> float:
         """How long one worker alone needs for everything, whatever the machine: handlers sleep.

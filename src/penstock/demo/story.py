@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.client._sync import fsck
 from penstock.demo.outcome import Outcome, count_lost, find_disagreements
-from penstock.demo.processes import CONCURRENCY
+from penstock.demo.stage import CONCURRENCY
 
 if TYPE_CHECKING:
     from penstock.demo.processes import WorkerProcess

@@ -237,4 +237,5 @@ class _Bar:
             self._progress.start()
 
     def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+        if self._progress.live.is_started:  # else it would print an empty line
+            self._progress.stop()
