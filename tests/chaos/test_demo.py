@@ -25,6 +25,17 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.xdist_group("chaos")
 
+WITHOUT_PYSPARK = """
+import importlib.metadata as metadata
+known = metadata.version
+def version(name):
+    if name.startswith("pyspark"):
+        raise metadata.PackageNotFoundError(name)
+    return known(name)
+metadata.version = version
+from penstock.cli import main
+main()
+"""
 DEMO = [
     *(sys.executable, "-m", "penstock", "demo", "--only", "queue"),
     *("--lease-ms", "900", "--tasks", "400"),
@@ -63,7 +74,7 @@ def test_an_interrupted_demo_leaves_nothing_behind(temporary: Path) -> None:
         DEMO, env=os.environ | {"TMPDIR": str(temporary)}, stdout=subprocess.PIPE, text=True
     ) as demo:
         assert demo.stdout is not None
-        frozen = next(line for line in demo.stdout if "frozen" in line)
+        frozen = next(line for line in demo.stdout if "frozen with" in line)
         started = psutil.Process(demo.pid).children(recursive=True)
         demo.send_signal(signal.SIGINT)
         demo.communicate(timeout=30)
@@ -73,6 +84,33 @@ def test_an_interrupted_demo_leaves_nothing_behind(temporary: Path) -> None:
     assert started
     assert not any(is_alive(process) for process in started)
     assert list(temporary.iterdir()) == []
+
+
+def test_without_pyspark_the_demo_says_how_to_get_its_second_act() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PYSPARK, "demo", "--lease-ms", "900", "--tasks", "400"],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert ended.stdout.splitlines()[-1].startswith("left out: penstock.spark needs pyspark")
+    assert ended.stdout.endswith("pip install 'penstock[spark]'\n")
+
+
+def test_the_second_act_alone_is_refused_without_pyspark() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PYSPARK, "demo", "--only", "pipeline"],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+    assert ended.returncode == 1
+    assert "pip install 'penstock[spark]'" in ended.stderr
 
 
 def is_alive(process: psutil.Process) -> bool:

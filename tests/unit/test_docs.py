@@ -32,7 +32,11 @@ EXAMPLES = [
     pytest.param(code, id=f"{document.name}-{number}")
     for document in DOCUMENTS
     for number, code in enumerate(examples_in(document))
-] + [pytest.param(path.read_text(), id=path.name) for path in (ROOT / "examples").glob("*.py")]
+] + [
+    pytest.param(path.read_text(), id=path.name)
+    for path in (ROOT / "examples").glob("*.py")
+    if path.name != "orders.py"  # runs on Spark, in tests/spark
+]
 
 
 @pytest.mark.parametrize("code", EXAMPLES)

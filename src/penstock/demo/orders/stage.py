@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -35,6 +37,7 @@ class Stage:
     def __init__(
         self, url: str, orders: int, lease_ms: int, work: Path, kept: Path, view: Steps
     ) -> None:
+        self.began_at = time.monotonic()
         self.orders = orders
         self.lease_ms = lease_ms
         self.view = view
@@ -58,6 +61,8 @@ class Stage:
             "spark.sql.warehouse.dir": str(self.work / "warehouse"),
             "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={self.work}",
         }
+        # Py4J logs Ctrl-C in the middle of a call of Java as an error, some of it as the root.
+        logging.disable(logging.ERROR)
         with _stderr_in(self.log):
             self._spark = session("local[2]", "penstock-demo", config)
 
