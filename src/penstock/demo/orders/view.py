@@ -34,8 +34,8 @@ class Steps:
 
     def tell(self, event: str) -> None:
         """Something happened; what was in progress is over."""
-        self._say(event)
         self._bar.update(self._step, visible=False)
+        self._say(event)
 
     def show(self, what: str, done: int, total: int) -> None:
         """So much of a step is done; called many times a second."""
