@@ -6,8 +6,10 @@ import logging
 import os
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError
 
 from penstock.client.connect import connect
 from penstock.demo.orders import jobs
@@ -99,7 +101,9 @@ class Stage:
             worker.end()
         self.client.close()
         if self._spark is not None:
-            self._spark.stop()
+            # A signal to the whole process group, as of a terminal that is closed, ends Java too.
+            with suppress(Py4JError, OSError):
+                self._spark.stop()
 
     @property
     def ended(self) -> int:
