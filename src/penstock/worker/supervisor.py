@@ -44,7 +44,7 @@ _ENDING = (*_STOPPING, signal.SIGHUP)
 _FROM_KEYS = (signal.SIGINT, signal.SIGQUIT)
 _SAME_S = 0.5
 _BURY_S = 5.0
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_GET_PDEATHSIG = 1, 2
 _BOARD_BYTES = 4096
 
 
@@ -160,10 +160,14 @@ class _Parent:
     def __init__(self) -> None:
         self._pid = os.getppid()
         self._heard_at = -inf
+        asked = ctypes.c_int(0)
+        ctypes.CDLL(None).prctl(_PR_GET_PDEATHSIG, ctypes.byref(asked))
+        self._is_told_of_death = asked.value != 0
 
     def repeats(self, sent: signal.struct_siginfo) -> bool:
         """Whether a signal says what the one before has said."""
-        if sent.si_pid != self._pid or sent.si_signo not in _STOPPING:
+        is_its_own = sent.si_pid == self._pid and sent.si_signo in _STOPPING
+        if not self._is_told_of_death or not is_its_own:
             return False
         before, self._heard_at = self._heard_at, monotonic()
         has_died = os.getppid() != self._pid
