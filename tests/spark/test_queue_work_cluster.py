@@ -122,6 +122,10 @@ def ended_in_the_end(
         try:
             yield process
         finally:
+            # A driver that is killed leaves its JVM to find that out by itself.
+            if process.poll() is None:
+                for child in psutil.Process(process.pid).children(recursive=True):
+                    child.kill()
             process.kill()
 
 
