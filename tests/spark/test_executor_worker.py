@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil  # type: ignore[import-untyped]
@@ -18,7 +19,6 @@ from tests.servers import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     import penstock
     from tests.servers import RedisServer
@@ -120,8 +120,11 @@ def test_a_killed_task_lets_its_worker_finish_what_runs(
 
     task.kill()
     task.wait(10)
+    # Its own log; before it has heard of the death it would start what comes next.
+    log = Path(f"/proc/{processes[0].pid}/fd/2")
+    wait_for(lambda: "worker stopping" in log.read_text())
     waiting = mail.add("tell", {"name": "HOME"})
-    wait_for(lambda: mail.counts()["running"] == 1)
+    assert mail.counts()["running"] == 1
     (root / "end").touch()
 
     wait_for(lambda: have_ended(processes))

@@ -1,4 +1,4 @@
-"""A Delta table that many processes append to, each batch of files exactly once.
+"""A Delta table that many processes append to, each batch of files once.
 
 A plain library (delta-rs) reads and writes the log of the table: no jar, and no Spark, is needed.
 """

@@ -1,4 +1,4 @@
-"""A stream of attempts into a lake, each micro-batch exactly once.
+"""A stream of attempts into a lake, each micro-batch once.
 
 Spark writes down what a batch is before it runs it, and after a crash runs the same one again under
 the same number. The files of a batch become part of the table with the query and this number as

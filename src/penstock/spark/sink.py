@@ -1,4 +1,4 @@
-"""Writes a DataFrame to a queue, exactly once: executors stage, the driver decides, then it moves.
+"""Writes a DataFrame to a queue, each row once: executors stage, the driver decides and moves.
 
 Spark may run a task twice, at the same time or after each other, and may repeat a whole batch. Each
 attempt stages under a name of its own, and only the attempts that Spark commits are decided.
