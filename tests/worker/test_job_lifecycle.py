@@ -207,6 +207,8 @@ def test_what_a_paused_worker_runs_goes_on(
     worker = serve(gate.function, name="ant", heartbeat_ms=50)
     running, waiting = send(gate, ps, "running", "waiting")
     wait_for(lambda: gate.came == ["running"])
+    # It may have been claimed together with the other, and is then given back.
+    wait_for(lambda: waiting.state == "ready")
 
     ps.pause_worker("ant")
     wait_for(lambda: f"worker paused id={worker.id}" in caplog.text)
