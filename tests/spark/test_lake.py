@@ -10,37 +10,32 @@ import pytest
 
 from penstock.errors import LakeNotFound
 from penstock.spark.history_lake import Lake, lake
-from penstock.spark.lake_files import write_attempts, write_rows
+from penstock.spark.lake_files import write_rows
 from tests.spark.synthetic_history import history
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from penstock.spark.delta import Table
 
 QUEUES = ("images", "a b/c%:é", "01")
 
 
-def attempts_of(spark: SparkSession, rows: int, seed: int = 1) -> DataFrame:
-    return spark.createDataFrame(history(rows, seed, QUEUES))
-
-
-def archive_once(attempts: DataFrame, table: Table, version: int) -> None:
-    written = write_attempts(attempts, table)
-    table.append([part.file for part in written], "archive", version)
+def archive_once(rows: pa.Table, table: Table, version: int) -> None:
+    table.append(write_rows(rows, table, "ended_at"), "archive", version)
 
 
 def test_all_readers_agree_also_beside_files_that_are_no_part_of_the_table(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     table = Lake(tmp_path).table("attempts")
-    archive_once(attempts_of(spark, 1000), table, 0)
-    archive_once(attempts_of(spark, 500, seed=2), table, 1)
+    archive_once(history(1000, 1, QUEUES), table, 0)
+    archive_once(history(500, 2, QUEUES), table, 1)
     table.compact()
-    archive_once(attempts_of(spark, 200, seed=3), table, 2)
-    write_attempts(attempts_of(spark, 300, seed=4), table)  # the writer died before its commit
+    archive_once(history(200, 3, QUEUES), table, 2)
+    write_rows(history(300, 4, QUEUES), table, "ended_at")  # the writer died before its commit
 
     found = table.existing()
     dataset = found.to_pyarrow_dataset()
@@ -64,7 +59,7 @@ def test_all_readers_agree_also_beside_files_that_are_no_part_of_the_table(
 
 
 def test_a_queue_can_be_selected_by_any_name(spark: SparkSession, tmp_path: Path) -> None:
-    archive_once(attempts_of(spark, 300), Lake(tmp_path).table("attempts"), 0)
+    archive_once(history(300, 1, QUEUES), Lake(tmp_path).table("attempts"), 0)
 
     rows = lake(tmp_path, spark=spark)
 
@@ -83,31 +78,6 @@ def test_a_table_without_rows_is_an_empty_dataframe(spark: SparkSession, tmp_pat
 def test_a_folder_without_a_lake_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(LakeNotFound, match=r"there is no table at .*attempts"):
         lake(tmp_path / "nothing", spark=spark)
-
-
-def test_what_an_executor_wrote_says_up_to_where_each_queue_was_read(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    rows = history(300, queues=QUEUES)
-    table = Lake(tmp_path).table("attempts")
-
-    written = write_attempts(spark.createDataFrame(rows).coalesce(1), table)
-
-    last = dict(zip(rows["queue"].to_pylist(), rows["place"].to_pylist(), strict=True))
-    assert sum(part.rows for part in written) == 300
-    assert {part.queue: part.last_place for part in written} == last
-    assert {part.query for part in written} == {""}  # no streaming query
-
-
-def test_rows_written_here_and_by_executors_are_alike(spark: SparkSession, tmp_path: Path) -> None:
-    table = Lake(tmp_path).table("attempts")
-    table.append(write_rows(history(100), table, "ended_at"), "here", 0)
-    archive_once(spark.createDataFrame(history(100)), table, 0)
-
-    rows = lake(tmp_path, spark=spark)
-
-    assert rows.count() == 200
-    assert rows.distinct().count() == 100
 
 
 def _sorted(rows: pa.Table) -> pa.Table:

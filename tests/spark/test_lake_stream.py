@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from penstock.errors import InvalidName, LakeBusy
@@ -14,14 +12,19 @@ from penstock.spark.delta import Table
 from penstock.spark.failures import penstock_error
 from penstock.spark.history_lake import Lake
 from penstock.spark.lake_stream import ArchivedBatch, LakeStream
-from penstock.spark.schemas import HISTORY
-from tests.spark.synthetic_history import history
+from penstock.spark.range_files import RangeCopier
+from penstock.spark.range_stream import RangeSource
+from penstock.spark.store import find_connection
+from tests.spark.history_worlds import HistoryWorld
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    import penstock
+    from tests.servers import RedisServer
 
 BATCHES = 4
 ROWS = 100
@@ -32,60 +35,66 @@ class Killed(Exception):
 
 
 class Rig:
-    """Files that are read as a stream, a batch each, into a lake; and what was seen of it."""
+    """The history of a queue, which is read a hundred entries at a time into a lake."""
 
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
+    def __init__(
+        self, spark: SparkSession, ps: penstock.Penstock, server: RedisServer, folder: Path
+    ) -> None:
         self._spark = spark
-        self._input = folder / "input"
+        self._options = {"url": server.url, "namespace": ps.keys.namespace}
+        self._connection = find_connection(**self._options)
+        self._world = HistoryWorld(ps, server)
         self._checkpoint = folder / "checkpoint"
+        self._ps = ps
+        self.queue = "images"
         self.table = Lake(folder / "lake").table("attempts")
         self.seen: list[ArchivedBatch] = []
-        self._input.mkdir()
 
-    def add(self, seed: int, queue: str = "images") -> pa.Table:
-        rows = history(ROWS, seed, [queue])
-        rows = rows.set_column(2, "job", pa.array([f"{seed}-{n}" for n in range(ROWS)]))
-        pq.write_table(rows, self._input / f"{seed}.parquet")
-        return rows
+    def add(self, batches: int) -> list[str]:
+        """Let so many times a hundred jobs end; returns their ids."""
+        return self._world.end_jobs(ROWS * batches, self.queue)
 
     def run(self, then: Callable[[ArchivedBatch], None] | None = None) -> None:
-        source = self._spark.readStream.schema(HISTORY).option("maxFilesPerTrigger", 1)
-        stream = LakeStream(self.table, then or self.seen.append)
-        stream.start(
-            source.parquet(str(self._input)), str(self._checkpoint), "archive images", once=True
-        )
+        self._spark.dataSource.register(RangeSource)
+        source = self._spark.readStream.format(RangeSource.name()).options(**self._options)
+        source = source.options(history=self.queue, startingOffsets="earliest")
+        stream = LakeStream(RangeCopier(self._connection, self.table), then or self.seen.append)
+        ranges = source.option("maxRowsPerTrigger", ROWS).load()
+        stream.start(ranges, str(self._checkpoint), "archive", once=True)
         stream.wait()
 
     def jobs(self) -> Counter[str]:
         return Counter(self.table.existing().to_pyarrow_table()["job"].to_pylist())
 
+    def last_place(self) -> str:
+        return self._ps.jobs(self.queue).history_bounds().last
+
 
 @pytest.fixture
-def rig(spark: SparkSession, tmp_path: Path) -> Iterator[Rig]:
-    yield Rig(spark, tmp_path)
+def rig(
+    spark: SparkSession, ps: penstock.Penstock, server: RedisServer, tmp_path: Path
+) -> Iterator[Rig]:
+    yield Rig(spark, ps, server, tmp_path)
     for query in spark.streams.active:
         query.stop()
 
 
-def expected(seeds: range) -> Counter[str]:
-    return Counter(f"{seed}-{n}" for seed in seeds for n in range(ROWS))
-
-
 def test_each_batch_is_archived_once_and_says_how_far_it_came(rig: Rig) -> None:
-    last = [rig.add(seed)["place"].to_pylist()[-1] for seed in range(2)]
+    sent = rig.add(1)
+    first = rig.last_place()
+    sent += rig.add(1)
 
     rig.run()
 
-    assert rig.jobs() == expected(range(2))
+    assert rig.jobs() == Counter(sent)
     assert [(batch.rows, batch.is_new) for batch in rig.seen] == [({"images": ROWS}, True)] * 2
-    assert {batch.places["images"] for batch in rig.seen} == set(last)
+    assert [batch.places["images"] for batch in rig.seen] == [first, rig.last_place()]
 
 
 def test_a_stream_that_dies_before_and_after_each_commit_loses_and_doubles_nothing(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for seed in range(BATCHES):
-        rig.add(seed)
+    sent = rig.add(BATCHES)
     append = Table.append
     moments = iter([True, False] * BATCHES)
 
@@ -107,24 +116,25 @@ def test_a_stream_that_dies_before_and_after_each_commit_loses_and_doubles_nothi
         deaths += 1
     rig.run(dying_then)
 
-    assert rig.jobs() == expected(range(BATCHES))
+    assert rig.jobs() == Counter(sent)
     assert [batch.is_new for batch in rig.seen] == [True, False] * BATCHES
 
 
 def test_what_was_archived_goes_on_where_it_ended(rig: Rig) -> None:
-    rig.add(0)
+    sent = rig.add(1)
     rig.run()
-    rig.add(1)
+    sent += rig.add(1)
 
     rig.run()
     rig.run()
 
-    assert rig.jobs() == expected(range(2))
+    assert rig.jobs() == Counter(sent)
     assert len(rig.seen) == 2
 
 
 def test_an_error_on_an_executor_is_told_as_what_it_was(rig: Rig) -> None:
-    rig.add(0, queue="é" * 100)
+    rig.queue = "é" * 100
+    rig.add(1)
 
     with pytest.raises(InvalidName, match="archive queues with shorter names"):
         rig.run()

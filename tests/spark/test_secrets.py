@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import penstock
+import penstock.spark
+from tests.spark.history_worlds import HistoryWorld
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,6 +82,26 @@ def test_a_password_of_a_stream_that_writes_is_shown_nowhere(
         if path.is_file()
     )
     _check_what_was_said(event_log, capfd)
+
+
+def test_a_password_of_an_archive_is_shown_nowhere(
+    spark: SparkSession,
+    own_server: RedisServer,
+    secret_url: str,
+    event_log: Path,
+    tmp_path: Path,
+) -> None:
+    with penstock.connect(secret_url, namespace="canary") as ps:
+        HistoryWorld(ps, own_server).end_jobs(1, "seen_by_the_canary")
+
+    penstock.spark.archive(
+        ["seen_by_the_canary"], tmp_path, url=secret_url, namespace="canary", spark=spark
+    )
+
+    files = [path for folder in (tmp_path, event_log) for path in folder.rglob("*")]
+    texts = [path.read_text(errors="replace") for path in files if path.is_file()]
+    assert any("seen_by_the_canary" in text for text in texts)
+    assert not any(PASSWORD in text for text in texts)
 
 
 def _check_what_was_said(event_log: Path, capfd: pytest.CaptureFixture[str]) -> None:

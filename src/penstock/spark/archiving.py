@@ -17,6 +17,8 @@ from penstock.spark.counting import count_queues
 from penstock.spark.gaps import last_batch, note_gap
 from penstock.spark.history_lake import Lake
 from penstock.spark.lake_stream import ArchivedBatch, LakeStream
+from penstock.spark.range_files import RangeCopier
+from penstock.spark.range_stream import RangeSource
 from penstock.spark.session import session
 from penstock.spark.store import find_connection
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from penstock.client._sync.client import Penstock
     from penstock.spark.delta import Table
+    from penstock.spark.store import Connection
 
 _MINUTE_S = 60
 _BATCH_ROWS = 1_000_000
@@ -87,8 +90,12 @@ def archive(
     options |= {"maxRowsPerTrigger": str(_BATCH_ROWS)}
     options |= {"url": url} if url else {}
     options |= {"namespace": namespace} if namespace else {}
-    with find_connection(url, namespace).client() as client:
-        work = _Archive(active, client.open(), lake, options, skip_gap, progress or _no_progress)
+    active.dataSource.register(RangeSource)
+    connection = find_connection(url, namespace)
+    with connection.client() as client:
+        work = _Archive(
+            active, connection, client, lake, options, skip_gap, progress or _no_progress
+        )
         named = tuple(queues) or _all_queues(client)
         for queue in named:
             _check_queue(client, queue)
@@ -108,6 +115,7 @@ class _Archive:
     def __init__(
         self,
         spark: SparkSession,
+        connection: Connection,
         client: Penstock,
         lake: Lake,
         options: dict[str, str],
@@ -117,6 +125,7 @@ class _Archive:
         self.done = Archived()
         self.checkpoints: dict[str, str] = {}
         self._spark = spark
+        self._connection = connection
         self._client = client
         self._lake = lake
         self._options = options
@@ -165,10 +174,11 @@ class _Archive:
 
     def _start(self, queue: str, once: bool, fail_on_loss: bool = True) -> None:
         options = {**self._options, "failOnDataLoss": str(fail_on_loss).lower(), "history": queue}
-        rows = self._spark.readStream.format("penstock").options(**options).load()
-        stream = LakeStream(self._lake.table("attempts"), self._batch_done)
+        ranges = self._spark.readStream.format(RangeSource.name()).options(**options).load()
+        copier = RangeCopier(self._connection, self._lake.table("attempts"), fail_on_loss)
+        stream = LakeStream(copier, self._batch_done)
         self._streams[queue] = stream
-        stream.start(rows, self.checkpoints[queue], f"archive {queue}", once)
+        stream.start(ranges, self.checkpoints[queue], f"archive {queue}", once)
 
     def _wait(self, queue: str, timeout_s: float | None = None) -> bool:
         """Whether a query has come to its end, and to the end of what there is behind a gap."""

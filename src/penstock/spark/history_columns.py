@@ -8,6 +8,7 @@ length. `open_ended_attempt` does the same for one entry, and a test holds both 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -41,7 +42,6 @@ _SHIFTS = np.arange(50, -1, -10, dtype=np.uint64)
 _STATES = sorted(FOLLOWING_STATES)
 _STATE_OF_CODE = np.zeros(256, dtype=np.int32)
 _STATE_OF_CODE[[ord(code) for code in _STATES]] = np.arange(len(_STATES))
-_STATE_NAMES = pa.array([FOLLOWING_STATES[code] for code in _STATES], pa.string())
 
 
 class Page(NamedTuple):
@@ -89,7 +89,7 @@ def history_batch(queue: str, page: Page) -> pa.RecordBatch:
         "priority": pa.array(_number(words, at, 4).astype(np.int32), mask=lacks),
         "attempt": pa.array(_number(words, starts + 1, 2).astype(np.int32)),
         "outcome": outcome.column(),
-        "state": _STATE_NAMES.take(pa.array(_STATE_OF_CODE[data[at + 10]], mask=lacks)),
+        "state": _state_names().take(pa.array(_STATE_OF_CODE[data[at + 10]], mask=lacks)),
         "error_type": error_type.column(lacks),
         "worker": worker.column(),
         "created_at": _instants(_number(words, at + 4, 6), lacks),
@@ -100,6 +100,14 @@ def history_batch(queue: str, page: Page) -> pa.RecordBatch:
         "bytes": pa.array(_number(words, starts + 9, 4)),
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+@cache
+def _state_names() -> pa.Array:
+    """Not made when the module is imported: Arrow imports pandas to make it, and planners, which
+    open no entries, would wait for that.
+    """
+    return pa.array([FOLLOWING_STATES[code] for code in _STATES], pa.string())
 
 
 class _Text(NamedTuple):

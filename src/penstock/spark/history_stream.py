@@ -97,13 +97,15 @@ class HistoryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         plans = {queue: self._plan(queue, offset) for queue, offset in starts.items()}
         ends = {queue: Offset(plan.incarnation, plan.end) for queue, plan in plans.items()}
         if isinstance(limit, ReadMaxRows):
+            behind = {queue: plan for queue, plan in plans.items() if plan.start != plan.end}
+            bounds = {queue: self._look(queue, plan.start) for queue, plan in behind.items()}
             lags = {
-                queue: estimate_entries(self._look(queue, plan.start), plan.start, plan.end)
-                for queue, plan in plans.items()
-                if plan.start != plan.end
+                queue: estimate_entries(bounds[queue], plan.start, plan.end)
+                for queue, plan in behind.items()
             }
             for queue, rows in share_limit(limit.max_rows, lags).items():
-                ends[queue] = ends[queue]._replace(place=self._step(plans[queue], rows))
+                if bounds[queue].length > rows:  # or else all there is will do
+                    ends[queue] = ends[queue]._replace(place=self._step(plans[queue], rows))
         return pack_offsets(ends)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:

@@ -1,10 +1,9 @@
-"""Parquet files for the tables of a lake, written where the rows are: on Spark's executors."""
+"""Parquet files for the tables of a lake."""
 
 from __future__ import annotations
 
 import json
 import uuid
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
@@ -14,49 +13,21 @@ import pyarrow.parquet as pq
 from deltalake.exceptions import TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileType, PyFileSystem
-from pyspark import TaskContext
 
 from penstock.errors import InvalidName, LakeNotShared
 from penstock.spark.delta import DataFile, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pyspark.sql import DataFrame
+    from collections.abc import Iterator
 
 # A range of history has one queue and a day or two; this bounds memory for any other DataFrame.
 _MAX_OPEN_FILES = 16
 
+# Rows are sorted and compressed so many at a time: fewer make larger files, and cost more.
+_ROWS_AT_A_TIME = 100_000
+
 # What file systems allow for one name.
 _MAX_FOLDER_NAME_BYTES = 255
-
-_QUERY_ID = "sql.streaming.queryId"
-
-
-class WrittenFile(NamedTuple):
-    """A file of attempts that an executor wrote."""
-
-    file: DataFile
-    rows: int
-    query: str
-    """the id of the streaming query, which is the same each time its checkpoint is used"""
-    queue: str
-    last_place: str
-
-
-def write_attempts(attempts: DataFrame, table: Table) -> list[WrittenFile]:
-    """Write the rows as files into the folder of the table, without making them part of it.
-
-    Executors write the files and the driver gets their descriptions, so rows never pass through
-    the driver. On a cluster all of them must reach the folder under the same path: LakeNotShared
-    is raised otherwise.
-    """
-    table.open()
-    write = partial(_write_on_executor, table=table)
-    described = attempts.mapInArrow(write, "description string").collect()
-    written = [_open_description(row.description) for row in described]
-    _check_seen(table, [part.file for part in written])
-    return written
 
 
 def write_rows(rows: pa.Table, table: Table, time_column: str) -> list[DataFile]:
@@ -83,23 +54,34 @@ class TableFiles:
         self._table = table
         self._time_column = time_column
         self._storage = _storage_of(table)
+        self._unsorted: list[pa.RecordBatch] = []
         self._open: dict[tuple[str, ...], _OpenFile] = {}
         self._closed: list[FilePart] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows that have all columns of the table but `day`, in any order of columns."""
+        self._unsorted.append(batch)
+        if sum(part.num_rows for part in self._unsorted) >= _ROWS_AT_A_TIME:
+            self._sort()
+
+    def close(self) -> list[FilePart]:
+        """Complete all files, and describe them."""
+        self._sort()
+        for values in list(self._open):
+            self._close(values)
+        return self._closed
+
+    def _sort(self) -> None:
+        if not any(batch.num_rows for batch in self._unsorted):
+            return
+        batch = pa.concat_batches(self._unsorted)
+        self._unsorted.clear()
         day = pc.cast(batch[self._time_column].cast(pa.timestamp("us", "UTC")), pa.date32())
         names = [name for name in self._table.layout.schema.names if name != "day"]
         columns = [batch[name].cast(self._table.layout.schema.field(name).type) for name in names]
         whole = pa.RecordBatch.from_arrays([*columns, day], [*names, "day"])
         for values, part in _parts(whole, self._table.layout.partition_by):
             self._file_for(values, part.schema).write(part)
-
-    def close(self) -> list[FilePart]:
-        """Complete all files, and describe them."""
-        for values in list(self._open):
-            self._close(values)
-        return self._closed
 
     def _file_for(self, values: tuple[str, ...], schema: pa.Schema) -> _OpenFile:
         found = self._open.pop(values, None)
@@ -165,7 +147,7 @@ def _storage_of(table: Table) -> PyFileSystem:
         raise _not_shared(table) from None
 
 
-def _check_seen(table: Table, files: list[DataFile]) -> None:
+def check_seen(table: Table, files: list[DataFile]) -> None:
     """Refuse files that are in a folder of the same name on another machine."""
     found = _storage_of(table).get_file_info([file.path for file in files]) if files else []
     if any(info.type != FileType.File for info in found):
@@ -208,36 +190,3 @@ def _folder_name(column: str, value: str) -> str:
             "archive queues with shorter names"
         )
     return name
-
-
-def _write_on_executor(batches: Iterable[pa.RecordBatch], table: Table) -> Iterator[pa.RecordBatch]:
-    files = TableFiles(table, "ended_at")
-    for batch in batches:
-        if batch.num_rows:
-            files.write(batch)
-    context = TaskContext.get()
-    query = (context and context.getLocalProperty(_QUERY_ID)) or ""
-    described = [_describe(part, query) for part in files.close()]
-    yield pa.RecordBatch.from_arrays([pa.array(described, pa.string())], ["description"])
-
-
-def _describe(part: FilePart, query: str) -> str:
-    file = part.file
-    return json.dumps(
-        {
-            "path": file.path,
-            "size": file.size,
-            "partition": file.partition,
-            "stats": file.stats,
-            "rows": part.rows,
-            "query": query,
-            "last_place": part.last["place"],
-        }
-    )
-
-
-def _open_description(text: str) -> WrittenFile:
-    found = json.loads(text)
-    partition = found["partition"]
-    file = DataFile(found["path"], found["size"], partition, found["stats"])
-    return WrittenFile(file, found["rows"], found["query"], partition["queue"], found["last_place"])

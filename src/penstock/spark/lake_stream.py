@@ -14,7 +14,6 @@ from pyspark.errors import StreamingQueryException
 from penstock.errors import ProtocolError
 from penstock.model.history import place_key
 from penstock.spark.failures import penstock_error
-from penstock.spark.lake_files import write_attempts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,11 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from penstock.spark.delta import Table
-
-
-# Between two batches of a stream that goes on: shorter ones make more files than they are worth.
-_PAUSE_S = 10
+    from penstock.spark.range_files import RangeCopier
 
 
 class ArchivedBatch(NamedTuple):
@@ -43,18 +38,18 @@ class ArchivedBatch(NamedTuple):
 class LakeStream:
     """One streaming query that puts attempts into a table."""
 
-    def __init__(self, table: Table, then: Callable[[ArchivedBatch], None]) -> None:
+    def __init__(self, copier: RangeCopier, then: Callable[[ArchivedBatch], None]) -> None:
         """`then` is called after each commit. If it fails, so does the query, and it is called
         again with the same batch after a restart: it must bear that.
         """
-        self._table = table
+        self._copier = copier
         self._then = then
         self._failure: Exception | None = None
         self._query: StreamingQuery | None = None
 
-    def start(self, attempts: DataFrame, checkpoint: str, name: str, once: bool) -> None:
-        """Begin to read a streaming DataFrame of attempts: what there is now, or for ever."""
-        writer = attempts.writeStream.queryName(name).foreachBatch(self._put)
+    def start(self, ranges: DataFrame, checkpoint: str, name: str, once: bool) -> None:
+        """Begin to read a streaming DataFrame of ranges: what there is now, or for ever."""
+        writer = ranges.writeStream.queryName(name).foreachBatch(self._put)
         writer = writer.option("checkpointLocation", checkpoint)
         trigger = (
             writer.trigger(availableNow=True)
@@ -82,7 +77,7 @@ class LakeStream:
 
     def _put(self, batch: DataFrame, number: int) -> None:
         try:
-            done = put_batch(batch, number, self._table)
+            done = put_batch(batch, number, self._copier)
             if done is not None:
                 self._then(done)
         except Exception as error:
@@ -90,9 +85,9 @@ class LakeStream:
             raise
 
 
-def put_batch(batch: DataFrame, number: int, table: Table) -> ArchivedBatch | None:
+def put_batch(ranges: DataFrame, number: int, copier: RangeCopier) -> ArchivedBatch | None:
     """Make a micro-batch part of the table, unless it is already; None if it has no rows."""
-    written = write_attempts(batch, table)
+    written = copier.copy(ranges)
     if not written:
         return None
     query = written[0].query
@@ -101,7 +96,7 @@ def put_batch(batch: DataFrame, number: int, table: Table) -> ArchivedBatch | No
             "Spark did not tell the executors to which streaming query they belong, so a batch "
             "could be archived twice; use another version of PySpark"
         )
-    is_new = table.append([part.file for part in written], query, number)
+    is_new = copier.table.append([part.file for part in written], query, number)
     rows: dict[str, int] = {}
     places: dict[str, str] = {}
     for part in written:

@@ -87,6 +87,13 @@ HISTORY = _schema(
     bytes=LongType(),
 )
 
+RANGES = _schema(
+    queue=StringType(),
+    incarnation=StringType(),
+    start=StringType(),
+    end=StringType(),
+)
+
 _ARROW_TYPES = {
     BinaryType(): pa.binary(),
     IntegerType(): pa.int32(),
