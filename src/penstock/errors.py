@@ -255,6 +255,12 @@ class JavaNotFound(PenstockError):
     code = "java_not_found"
 
 
+class ArchiveFailed(PenstockError):
+    """Spark, or the storage of a lake, failed while history was archived."""
+
+    code = "archive_failed"
+
+
 class LakeNotFound(PenstockError):
     """Nothing was archived at this place."""
 

@@ -11,52 +11,19 @@ import penstock.spark
 from penstock.errors import HistoryLost, InvalidArgument, InvalidName, LakeConflict, WrongKind
 from penstock.model.history import place_key
 from penstock.spark.delta import Table
-from penstock.spark.history_lake import Lake
 from tests.cli.conftest import CommandLine
-from tests.spark.history_worlds import HistoryWorld
+from tests.spark.archive_rig import Rig
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from penstock.spark import Archived
     from tests.servers import RedisServer
 
 
 class Killed(Exception):
     """The process ends here."""
-
-
-class Rig:
-    """A namespace whose history is archived, and the lake."""
-
-    def __init__(
-        self, spark: SparkSession, ps: penstock.Penstock, server: RedisServer, folder: Path
-    ) -> None:
-        self.world = HistoryWorld(ps, server)
-        self.lake = Lake(folder)
-        self._spark = spark
-        self._url = server.url
-        self._namespace = ps.settings.namespace
-
-    def archive(self, *queues: str, **options: Any) -> Archived:
-        return penstock.spark.archive(
-            queues,
-            self.lake.uri,
-            url=self._url,
-            namespace=self._namespace,
-            spark=self._spark,
-            **options,
-        )
-
-    def jobs(self) -> Counter[str]:
-        return Counter(self.rows("attempts", "job"))
-
-    def rows(self, table: str, column: str) -> list[Any]:
-        found = self.lake.table(table).existing().to_pyarrow_table()  # type: ignore[arg-type]
-        values: list[Any] = found[column].to_pylist()
-        return values
 
 
 @pytest.fixture

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import signal
+from threading import Event
 from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.options import Target, examples, with_store
+from penstock.cli.options import Target, examples, has_own_process, with_store
 from penstock.cli.progress import ProgressBar
-from penstock.cli.render import counted, print_json, say
+from penstock.cli.render import counted, print_json, say, say_error
 from penstock.cli.spark_options import SESSION_CONFIG, master_option, queues_option, storage_option
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from penstock.spark.archiving import Archived
+
+_INTERRUPTED = 130
 
 
 @click.command(
@@ -49,18 +55,22 @@ def archive(
 ) -> None:
     """Put the history of queues of jobs into a lake.
 
-    It goes on until it is interrupted, unless --once is given. It can be killed at any moment and
+    It goes on until Ctrl-C or SIGTERM, unless --once is given. It can be killed at any moment and
     started again: no attempt is lost, and none is there twice. How much is in queues of any kind
     is counted on the way.
     """
     import penstock.spark  # noqa: PLC0415 - optional
 
+    stop = Event()
     with ProgressBar(None) as bar:
         bar.show(0, "Spark starts")
 
         def show(done: Archived) -> None:
             bar.show(0, f"{counted(done.total, 'attempt')} archived")
 
+        spark = penstock.spark.session(master, "penstock", SESSION_CONFIG)
+        if has_own_process():
+            _stop_on_signals(stop)  # after the session is there, as PySpark takes SIGINT too
         done = penstock.spark.archive(
             queues,
             to,
@@ -70,10 +80,18 @@ def archive(
             skip_gap=skip_gap,
             url=at.place(),
             namespace=at.settings().namespace,
-            spark=penstock.spark.session(master, "penstock", SESSION_CONFIG),
+            spark=spark,
             storage_options=storage,
             progress=show,
+            stop=stop,
         )
+    _tell(at, to, done)
+    if once and stop.is_set():
+        say_error("interrupted before all was archived; another run goes on from there")
+        raise click.exceptions.Exit(_INTERRUPTED)
+
+
+def _tell(at: Target, to: str, done: Archived) -> None:
     if at.is_json:
         print_json({"lake": to, "attempts": done.rows, "gaps": done.gaps})
         return
@@ -81,3 +99,15 @@ def archive(
         say(f"some history of '{queue}' was gone; the table `gaps` of the lake says what")
     parts = ", ".join(f"{rows:,} of '{queue}'" for queue, rows in sorted(done.rows.items()))
     say(f"archived {counted(done.total, 'attempt')} in {to}" + (f": {parts}" if parts else ""))
+
+
+def _stop_on_signals(stop: Event) -> None:
+    """The first signal ends the archive in order, a second one at once."""
+
+    def note(_: int, __: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, note)

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
+from collections.abc import Callable  # noqa: TC003 - of a dataclass
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from deltalake.exceptions import DeltaError
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from penstock.errors import HistoryLost, InvalidArgument, InvalidName, LakeConflict, WrongKind
+from penstock.errors import (
+    ArchiveFailed,
+    HistoryLost,
+    InvalidArgument,
+    InvalidName,
+    LakeConflict,
+    WrongKind,
+)
 from penstock.model.names import check_name
-from penstock.spark.counting import count_queues
+from penstock.spark.counting import count_queues, minute_of
+from penstock.spark.failures import reason_of
 from penstock.spark.gaps import last_batch, note_gap
 from penstock.spark.history_lake import Lake
 from penstock.spark.lake_stream import ArchivedBatch, LakeStream
@@ -23,19 +37,30 @@ from penstock.spark.session import session
 from penstock.spark.store import find_connection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.client._sync.client import Penstock
     from penstock.spark.delta import Table
     from penstock.spark.store import Connection
 
-_MINUTE_S = 60
 _BATCH_ROWS = 1_000_000
 # Each query has a process of its own that plans it.
 _QUERIES_AT_A_TIME = 4
-# How many files a table may have more than partitions before these are joined.
-_MANY_FILES = 100
-_TIDY_EVERY_S = 3600
+# How long it may take until a failure, or the wish to stop, is seen.
+_LOOK_EVERY_S = 1
+# What Spark, Java and the storage of a lake raise.
+_FAILURES = (PySparkException, Py4JError, DeltaError, OSError)
+
+
+@dataclass(frozen=True, slots=True)
+class Housekeeping:
+    """When an archive does what it does beside reading."""
+
+    clock: Callable[[], float] = time.time
+    """seconds since 1970; queues are counted when its minute changes"""
+    tidy_every_s: float = 3600
+    many_files: int = 100
+    """how many files a table may have more than partitions before they are joined"""
 
 
 @dataclass(slots=True)
@@ -68,9 +93,12 @@ def archive(
     spark: SparkSession | None = None,
     storage_options: Mapping[str, str] | None = None,
     progress: Callable[[Archived], None] | None = None,
+    stop: Event | None = None,
+    housekeeping: Housekeeping = Housekeeping(),
 ) -> Archived:
     """Put the history of queues of jobs (of all that there are, if none is named) into the lake
-    `to`: what there is now, or with `once=False` until it is interrupted.
+    `to`: what there is now, or with `once=False` until it is interrupted. Another thread, or a
+    signal handler, ends it in order by setting `stop`.
 
     It can be killed at any moment and started again: no attempt is lost, and none is there twice.
     What it knows about each queue is in `checkpoint`, by default in the folder `_penstock` of the
@@ -80,7 +108,8 @@ def archive(
 
     Raises HistoryLost if some history is gone before it was archived; with `skip_gap` it goes on
     behind the gap, and the table `gaps` says so. Raises LakeConflict if the lake has attempts of a
-    queue and the checkpoint is gone.
+    queue and the checkpoint is gone. Raises ArchiveFailed if Spark or the storage of the lake
+    fails; another run goes on where this one was.
     """
     lake = Lake(to, storage_options)
     folder = _checkpoints(lake, checkpoint)
@@ -94,7 +123,15 @@ def archive(
     connection = find_connection(url, namespace)
     with connection.client() as client:
         work = _Archive(
-            active, connection, client, lake, options, skip_gap, progress or _no_progress
+            active,
+            connection,
+            client,
+            lake,
+            options,
+            skip_gap,
+            progress or _no_progress,
+            stop or Event(),
+            housekeeping,
         )
         named = tuple(queues) or _all_queues(client)
         for queue in named:
@@ -121,6 +158,8 @@ class _Archive:
         options: dict[str, str],
         skip_gap: bool,
         progress: Callable[[Archived], None],
+        stop: Event,
+        housekeeping: Housekeeping,
     ) -> None:
         self.done = Archived()
         self.checkpoints: dict[str, str] = {}
@@ -131,6 +170,9 @@ class _Archive:
         self._options = options
         self._skip_gap = skip_gap
         self._progress = progress
+        self._stop = stop
+        self._housekeeping = housekeeping
+        self._counted_minute = 0
         self._tidied_at = time.monotonic()
         self._streams: dict[str, LakeStream] = {}
 
@@ -141,25 +183,24 @@ class _Archive:
             group = queues[at : at + _QUERIES_AT_A_TIME]
             with self._started(group, once=True):
                 for queue in group:
-                    self._wait(queue)
-        self._count()
-        self._tidy()
+                    while not self._stop.is_set() and not self._has_ended(queue):
+                        pass
+        if not self._stop.is_set():
+            self._count()
+            self._tidy()
 
     def go_on(self) -> None:
-        """Read what comes and count once a minute, until a query fails or the program is
-        interrupted.
-        """
+        """Read what comes and count once a minute, until a query fails or somebody says stop."""
+        queues = cycle(self.checkpoints)
         with self._started(list(self.checkpoints), once=False):
-            while True:
-                self._count()
-                if time.monotonic() - self._tidied_at > _TIDY_EVERY_S:
+            while not self._stop.is_set():
+                if self._minute() != self._counted_minute:
+                    self._count()
+                if time.monotonic() - self._tidied_at >= self._housekeeping.tidy_every_s:
                     self._tidy()
-                minute_ends_at = (time.time() // _MINUTE_S + 1) * _MINUTE_S
-                while time.time() < minute_ends_at:
-                    for queue in list(self._streams):
-                        if not self._wait(queue, 1):
-                            continue
-                        self._start(queue, once=False)  # a gap was passed over
+                queue = next(queues)
+                if self._has_ended(queue):
+                    self._start(queue, once=False)  # a gap was passed over
 
     @contextmanager
     def _started(self, queues: Sequence[str], once: bool) -> Iterator[None]:
@@ -169,7 +210,9 @@ class _Archive:
             yield
         finally:
             for stream in self._streams.values():
-                stream.stop()
+                # A signal to all processes, as of a service that is stopped, ends Java too.
+                with suppress(Py4JError, OSError):
+                    stream.stop()
             self._streams.clear()
 
     def _start(self, queue: str, once: bool, fail_on_loss: bool = True) -> None:
@@ -180,21 +223,28 @@ class _Archive:
         self._streams[queue] = stream
         stream.start(ranges, self.checkpoints[queue], f"archive {queue}", once)
 
-    def _wait(self, queue: str, timeout_s: float | None = None) -> bool:
-        """Whether a query has come to its end, and to the end of what there is behind a gap."""
+    def _has_ended(self, queue: str) -> bool:
+        """Whether a query comes to its end within a second. If history is lost and that does not
+        matter, another one is started in its place, which passes over the gap.
+        """
         try:
-            return self._streams[queue].wait(timeout_s)
+            with _explained(f"the history of queue {queue!r} could not be archived"):
+                return self._streams[queue].wait(_LOOK_EVERY_S)
         except HistoryLost as error:
             if not self._skip_gap:
                 raise
             reason = str(error).partition("; ")[0]
+        except ArchiveFailed:
+            if self._stop.is_set():
+                return True  # Java was told to stop too
+            raise
         last = last_batch(self._spark, queue, self.checkpoints[queue])
         first = self._client.jobs(queue).history_bounds().first
         note_gap(self._lake, queue, self._options["reader"], reason, last, first)
         self.done.gaps.append(queue)
         # Only this once, so that another gap is found and noted too.
         self._start(queue, once=True, fail_on_loss=False)
-        return self._streams[queue].wait()
+        return False
 
     def _batch_done(self, batch: ArchivedBatch) -> None:
         """Let Redis forget what is in the lake now."""
@@ -205,20 +255,39 @@ class _Archive:
         self._progress(self.done)
 
     def _count(self) -> None:
-        self.done.counted += count_queues(self._client, self._lake, time.time())
+        self._counted_minute = self._minute()
+        now = self._housekeeping.clock()
+        with _explained("queues could not be counted"):
+            self.done.counted += count_queues(self._client, self._lake, now)
+
+    def _minute(self) -> int:
+        return minute_of(self._housekeeping.clock())
 
     def _tidy(self) -> None:
         self._tidied_at = time.monotonic()
+        many = self._housekeeping.many_files
         for name in ("attempts", "counts"):
             table = self._lake.table(name)
-            found = table.open()
-            if len(found.file_uris()) - len(found.partitions()) > _MANY_FILES:
-                table.compact()
-                table.vacuum()
+            with _explained(f"small files of {table.uri} could not be joined"):
+                found = table.open()
+                if len(found.file_uris()) - len(found.partitions()) > many:
+                    table.compact()
+                    table.vacuum()
 
 
 def _no_progress(_: Archived) -> None:
     """For those who do not look."""
+
+
+@contextmanager
+def _explained(what: str) -> Iterator[None]:
+    """Failures of Spark, of Java and of the storage in one sentence."""
+    try:
+        yield
+    except _FAILURES as error:
+        raise ArchiveFailed(
+            f"{what}: {reason_of(error)}; the lake has what it had, and another run goes on there"
+        ) from error
 
 
 def _all_queues(client: Penstock) -> list[str]:

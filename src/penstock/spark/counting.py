@@ -29,7 +29,7 @@ def count_queues(client: Penstock, lake: Lake, now: float) -> bool:
     is the version of the commit, so no minute is counted twice.
     """
     table = lake.table("counts")
-    minute = int(now // _MINUTE_S)
+    minute = minute_of(now)
     application = f"counts of {client.settings.namespace}"
     known = table.open().transaction_version(application)
     if known is not None and known >= minute:
@@ -42,6 +42,11 @@ def count_queues(client: Penstock, lake: Lake, now: float) -> bool:
     columns = schema.remove(schema.get_field_index("day"))
     files = write_rows(pa.Table.from_pylist(rows, columns), table, "at")
     return table.append(files, application, minute)
+
+
+def minute_of(instant: float) -> int:
+    """Which minute it is, counted from 1970."""
+    return int(instant // _MINUTE_S)
 
 
 def _row(client: Penstock, state: QueueState, at: datetime) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Errors of penstock that came through Spark, which keeps only their text."""
+"""Errors that came through Spark, which keeps only their text."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import penstock.errors
 from penstock.errors import PenstockError
 
 _RAISED = re.compile(r"penstock\.errors\.(\w+): (.+)")
+# The line with which Python ends a traceback, and Java begins one.
+_REASON = re.compile(r"^(?:Caused by: )?((?:\w+\.)*\w*(?:Error|Exception): .+)$", re.MULTILINE)
+_MOST_CHARACTERS = 300
 
 
 def penstock_error(error: BaseException) -> PenstockError | None:
@@ -20,3 +23,13 @@ def penstock_error(error: BaseException) -> PenstockError | None:
             except TypeError:  # one that is made of more than its message
                 return PenstockError(message.strip())
     return None
+
+
+def reason_of(error: BaseException) -> str:
+    """What has failed, in one line: the last error of Python that Spark tells of, else the first
+    line of what is said.
+    """
+    text = str(error).strip()
+    lines = _REASON.findall(text) or text.splitlines() or [type(error).__name__]
+    line = lines[-1 if _REASON.search(text) else 0].strip()
+    return line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}..."
