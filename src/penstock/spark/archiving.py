@@ -26,9 +26,10 @@ from penstock.errors import (
     WrongKind,
 )
 from penstock.model.names import check_name
+from penstock.spark.checkpoints import Checkpoint, check_agreement
 from penstock.spark.counting import count_queues, minute_of
 from penstock.spark.failures import reason_of
-from penstock.spark.gaps import last_batch, note_gap
+from penstock.spark.gaps import note_gap
 from penstock.spark.history_lake import Lake
 from penstock.spark.lake_stream import ArchivedBatch, LakeStream
 from penstock.spark.range_files import RangeCopier
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.client._sync.client import Penstock
-    from penstock.spark.delta import Table
     from penstock.spark.store import Connection
 
 _BATCH_ROWS = 1_000_000
@@ -136,9 +136,10 @@ def archive(
         named = tuple(queues) or _all_queues(client)
         for queue in named:
             _check_queue(client, queue)
-            place = f"{folder}/{quote(queue, safe='')}"
-            _check_checkpoint(lake.table("attempts"), queue, place)
-            work.checkpoints[queue] = place
+            kept = Checkpoint(active, f"{folder}/{quote(queue, safe='')}", queue)
+            with _explained(f"the lake {lake.uri} could not be opened"):
+                check_agreement(lake.table("attempts"), queue, kept)
+            work.checkpoints[queue] = kept
         if once:
             work.run_once()
         else:
@@ -162,7 +163,7 @@ class _Archive:
         housekeeping: Housekeeping,
     ) -> None:
         self.done = Archived()
-        self.checkpoints: dict[str, str] = {}
+        self.checkpoints: dict[str, Checkpoint] = {}
         self._spark = spark
         self._connection = connection
         self._client = client
@@ -175,6 +176,8 @@ class _Archive:
         self._counted_minute = 0
         self._tidied_at = time.monotonic()
         self._streams: dict[str, LakeStream] = {}
+        self._behind_gaps: set[str] = set()
+        """queues of which a query reads to the end of what there is, without looking for gaps"""
 
     def run_once(self) -> None:
         """Read what there is, a few queues at a time."""
@@ -199,8 +202,12 @@ class _Archive:
                 if time.monotonic() - self._tidied_at >= self._housekeeping.tidy_every_s:
                     self._tidy()
                 queue = next(queues)
-                if self._has_ended(queue):
-                    self._start(queue, once=False)  # a gap was passed over
+                if not self._has_ended(queue) or self._stop.is_set():
+                    continue
+                if queue not in self._behind_gaps:
+                    raise _stopped_elsewhere(queue)
+                self._behind_gaps.remove(queue)
+                self._start(queue, once=False)
 
     @contextmanager
     def _started(self, queues: Sequence[str], once: bool) -> Iterator[None]:
@@ -217,11 +224,12 @@ class _Archive:
 
     def _start(self, queue: str, once: bool, fail_on_loss: bool = True) -> None:
         options = {**self._options, "failOnDataLoss": str(fail_on_loss).lower(), "history": queue}
-        ranges = self._spark.readStream.format(RangeSource.name()).options(**options).load()
         copier = RangeCopier(self._connection, self._lake.table("attempts"), fail_on_loss)
         stream = LakeStream(copier, self._batch_done)
         self._streams[queue] = stream
-        stream.start(ranges, self.checkpoints[queue], f"archive {queue}", once)
+        with _explained(f"the history of queue {queue!r} could not be archived"):
+            ranges = self._spark.readStream.format(RangeSource.name()).options(**options).load()
+            stream.start(ranges, self.checkpoints[queue].place, f"archive {queue}", once)
 
     def _has_ended(self, queue: str) -> bool:
         """Whether a query comes to its end within a second. If history is lost and that does not
@@ -236,12 +244,13 @@ class _Archive:
             reason = str(error).partition("; ")[0]
         except ArchiveFailed:
             if self._stop.is_set():
-                return True  # Java was told to stop too
+                return False  # Java was told to stop too
             raise
-        last = last_batch(self._spark, queue, self.checkpoints[queue])
         first = self._client.jobs(queue).history_bounds().first
-        note_gap(self._lake, queue, self._options["reader"], reason, last, first)
+        reader, checkpoint = self._options["reader"], self.checkpoints[queue]
+        note_gap(self._lake, queue, reader, reason, checkpoint, first)
         self.done.gaps.append(queue)
+        self._behind_gaps.add(queue)
         # Only this once, so that another gap is found and noted too.
         self._start(queue, once=True, fail_on_loss=False)
         return False
@@ -290,6 +299,13 @@ def _explained(what: str) -> Iterator[None]:
         ) from error
 
 
+def _stopped_elsewhere(queue: str) -> LakeConflict:
+    return LakeConflict(
+        f"the query that archives queue {queue!r} was stopped from elsewhere, as Spark does when "
+        "another query begins with the same checkpoint; run one archive for each lake"
+    )
+
+
 def _all_queues(client: Penstock) -> list[str]:
     found = [state.name for state in client.inspect() if state.kind == "jobs"]
     if not found:
@@ -326,14 +342,3 @@ def _checkpoints(lake: Lake, given: str | Path | None) -> str:
             "write to, and use the same one each time"
         )
     return f"{lake.uri}/_penstock/checkpoint"
-
-
-def _check_checkpoint(table: Table, queue: str, place: str) -> None:
-    """Refuse to begin anew with a queue that the lake has attempts of."""
-    if "://" in place or Path(place).exists():
-        return
-    if any(partition.get("queue") == queue for partition in table.open().partitions()):
-        raise LakeConflict(
-            f"the lake {table.uri} has attempts of queue {queue!r}, but {place}, which says up to "
-            "where, is gone, so some would be archived twice; bring it back, or use another lake"
-        )
