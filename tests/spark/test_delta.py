@@ -125,6 +125,24 @@ def test_compaction_joins_files_and_vacuum_deletes_what_nobody_reads(attempts: T
     assert on_disk == set(attempts.existing().file_uris())
 
 
+def test_half_a_file_of_a_writer_that_died_is_no_part_of_the_table_and_is_deleted(
+    attempts: Table,
+) -> None:
+    attempts.append(files_of(attempts, 50, ["images"]), "archive", 0)
+    before = jobs_in(attempts)
+    whole = Path(attempts.uri, files_of(attempts, 50, ["images"])[0].path)
+    halves = [whole.with_name("half.parquet"), whole.with_name("half.parquet#1")]
+    for half in halves:
+        half.write_bytes(whole.read_bytes()[:1000])
+    whole.unlink()
+
+    attempts.append(files_of(attempts, 50, ["images"]), "archive", 1)
+    attempts.vacuum(retention_hours=0)
+
+    assert jobs_in(attempts) == sorted(before * 2)
+    assert [half.exists() for half in halves] == [False, False]
+
+
 def test_a_table_of_an_older_version_gets_the_columns_it_lacks(tmp_path: Path) -> None:
     newer = LAYOUTS["attempts"]
     older = newer.schema.remove(newer.schema.get_field_index("error_type"))

@@ -12,6 +12,7 @@ from penstock.cli.spark_archive import archive
 from penstock.cli.spark_ingest import ingest
 from penstock.cli.spark_report import report
 from penstock.cli.spark_run import run
+from penstock.cli.spark_verify import verify
 
 
 @click.group()
@@ -19,5 +20,5 @@ def spark() -> None:
     """Fill queues, run work on Spark, keep history in a lake, and ask it."""
 
 
-for command in (ingest, run, archive, report):
+for command in (ingest, run, archive, verify, report):
     spark.add_command(command)

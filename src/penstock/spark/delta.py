@@ -5,8 +5,10 @@ A plain library (delta-rs) reads and writes the log of the table: no jar, and no
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable, Schema
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 # Each failure means that another writer committed; more writers than this do not share a lake.
 _MAX_TRIES = 50
+
+_HALF = re.compile(r".+\.(?:parquet|json)#\d+")
 
 # Features of a table that change neither which rows its files hold nor how they are named.
 _HARMLESS_FEATURES = {"deletionVectors", "timestampNtz", "vacuumProtocolCheck", "v2Checkpoint"}
@@ -126,9 +130,23 @@ class Table:
 
         The time must be longer than any reader reads and any batch takes to be written.
         """
-        return self.existing().vacuum(
+        deleted = self.existing().vacuum(
             retention_hours, dry_run=False, enforce_retention_duration=False, full=True
         )
+        return deleted + self._delete_halves(time.time() - retention_hours * 3600)
+
+    def _delete_halves(self, before: float) -> list[str]:
+        """In a folder a file has another name until it is whole, by which the library passes over
+        it for ever if its writer dies.
+        """
+        if "://" in self.uri:
+            return []
+        folder = Path(self.uri)
+        found = [path for path in folder.rglob("*#*") if _HALF.fullmatch(path.name)]
+        old = [path for path in found if path.stat().st_mtime <= before]
+        for path in old:
+            path.unlink(missing_ok=True)
+        return [str(path.relative_to(folder)) for path in old]
 
     def _made(self) -> DeltaTable:
         try:

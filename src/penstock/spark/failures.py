@@ -10,6 +10,9 @@ from penstock.errors import PenstockError
 _RAISED = re.compile(r"penstock\.errors\.(\w+): (.+)")
 # The line with which Python ends a traceback, and Java begins one.
 _REASON = re.compile(r"^(?:Caused by: )?((?:\w+\.)*\w*(?:Error|Exception): .+)$", re.MULTILINE)
+# The library for Delta tables puts each cause into a line of its own, in colour.
+_COLOUR = re.compile(r"\x1b\[[\d;]*m")
+_CAUSE = re.compile(r"\s*\n\s*↳\s*")
 _MOST_CHARACTERS = 300
 
 
@@ -26,10 +29,10 @@ def penstock_error(error: BaseException) -> PenstockError | None:
 
 
 def reason_of(error: BaseException) -> str:
-    """What has failed, in one line: the last error of Python that Spark tells of, else the first
-    line of what is said.
+    """What has failed, in one line: the last error of Python or Java that is told of, else the
+    first line of what is said.
     """
-    text = str(error).strip()
-    lines = _REASON.findall(text) or text.splitlines() or [type(error).__name__]
-    line = lines[-1 if _REASON.search(text) else 0].strip()
+    text = _CAUSE.sub(": ", _COLOUR.sub("", str(error))).strip()
+    named = _REASON.findall(text)
+    line = named[-1] if named else (text.splitlines() or [type(error).__name__])[0]
     return line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}..."

@@ -1,0 +1,182 @@
+"""What can break while an archive writes: workers, disks, entries that nobody can read."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from collections import Counter
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil  # type: ignore[import-untyped]
+import pytest
+
+import penstock
+from penstock.errors import ArchiveFailed, UnknownLayout
+from tests.servers import wait_for
+from tests.spark.archive_rig import PATIENCE_S, Rig, Running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+    from tests.servers import RedisServer
+
+MANY = 30_000
+
+
+@pytest.fixture
+def rig(spark: SparkSession, ps: penstock.Penstock, server: RedisServer, tmp_path: Path) -> Rig:
+    return Rig(spark, ps, server, tmp_path / "history")
+
+
+@contextmanager
+def small_files(size: int, *processes: int) -> Iterator[None]:
+    """Let these processes write no file that is larger, as on a disk that is full."""
+    former = {}
+    for process in processes:
+        former[process] = resource.prlimit(process, resource.RLIMIT_FSIZE)
+        resource.prlimit(process, resource.RLIMIT_FSIZE, (size, former[process][1]))
+    try:
+        yield
+    finally:
+        for process, limits in former.items():
+            if psutil.pid_exists(process):
+                resource.prlimit(process, resource.RLIMIT_FSIZE, limits)
+
+
+def python_processes() -> list[int]:
+    """Those in which Spark runs Python code, and those that start them."""
+    children = psutil.Process().children(recursive=True)
+    return [
+        child.pid for child in children if "pyspark" in _words(child) and "java" not in child.name()
+    ]
+
+
+def executor_workers() -> list[int]:
+    """Those that run tasks: a daemon forks them."""
+    children = psutil.Process().children(recursive=True)
+    daemons = [child for child in children if "pyspark.daemon" in _words(child)]
+    forks = {fork.pid for daemon in daemons for fork in daemon.children()}
+    return sorted(forks)
+
+
+def _words(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:  # it has ended
+        return ""
+
+
+def live_files(rig: Rig) -> set[Path]:
+    return {Path(uri) for uri in rig.lake.table("attempts").existing().file_uris()}
+
+
+def fill(ps: penstock.Penstock, server: RedisServer, entries: int) -> Counter[str]:
+    """Many copies of the last entry; returns all places."""
+    key = ps.keys.queue("mail").of_jobs("history")
+    client: Any = server.client
+    [(_, fields)] = client.xrevrange(key, count=1)
+    pipeline = client.pipeline(transaction=False)
+    for _ in range(entries):
+        pipeline.xadd(key, fields)
+    pipeline.execute()
+    return Counter(place.decode() for place, _ in client.xrange(key))
+
+
+def test_python_workers_that_are_killed_while_they_read_and_write_cost_and_double_nothing(
+    spark: SparkSession, own_server: RedisServer, tmp_path: Path
+) -> None:
+    with penstock.connect(own_server.url) as ps:
+        rig = Rig(spark, ps, own_server, tmp_path / "history")
+        rig.world.end_jobs(1)
+        rig.archive("mail")
+        places = fill(ps, own_server, MANY)
+        tracker = spark.sparkContext.statusTracker()
+        running = Running(lambda stop: rig.archive("mail", stop=stop))
+        running.start()
+        running.wait_until(tracker.getActiveStageIds)
+        stages = tracker.getActiveStageIds()
+        os.kill(own_server.pid, signal.SIGSTOP)  # they can read no further, and so not end
+
+        def is_one_killed() -> bool:
+            return any(
+                getattr(tracker.getStageInfo(stage), "numFailedTasks", 0) for stage in stages
+            )
+
+        for _ in range(10):
+            for worker in executor_workers():
+                os.kill(worker, signal.SIGKILL)
+            # Those of a task that has only just begun are not there yet.
+            with suppress(AssertionError):
+                wait_for(is_one_killed, 5)
+                break
+        os.kill(own_server.pid, signal.SIGCONT)
+        running.join(PATIENCE_S)
+
+    assert is_one_killed()
+    assert running.error is None
+    assert Counter(rig.rows("attempts", "place")) == places
+
+
+def test_a_disk_that_is_full_while_a_file_is_written_is_an_error_and_the_next_run_goes_on(
+    rig: Rig, ps: penstock.Penstock, server: RedisServer
+) -> None:
+    rig.world.end_jobs(1)
+    rig.archive("mail")
+    before = live_files(rig)
+    places = fill(ps, server, 20_000)
+
+    with (
+        small_files(4096, *python_processes()),
+        pytest.raises(ArchiveFailed, match=r"'mail' could not be archived: .*File too large"),
+    ):
+        rig.archive("mail")
+
+    assert live_files(rig) == before
+    (mark,) = ps.jobs("mail").history_bounds().marks
+    assert [mark.place] == rig.rows("attempts", "place")
+    assert rig.archive("mail").rows == {"mail": 20_000}
+    assert Counter(rig.rows("attempts", "place")) == places
+
+
+def test_a_disk_that_is_full_while_the_log_is_written_is_an_error_and_the_next_run_goes_on(
+    rig: Rig, ps: penstock.Penstock
+) -> None:
+    ids = rig.world.end_jobs(5)
+    rig.archive("mail")
+    version = rig.lake.table("attempts").existing().version()
+    ids += rig.world.end_jobs(500)
+
+    with small_files(100, os.getpid()), pytest.raises(ArchiveFailed, match="File too large"):
+        rig.archive("mail")
+
+    assert rig.lake.table("attempts").existing().version() == version
+    (mark,) = ps.jobs("mail").history_bounds().marks
+    assert mark.place in rig.rows("attempts", "place")
+    assert rig.archive("mail").rows == {"mail": 500}
+    assert rig.jobs() == Counter(ids)
+
+
+def test_an_entry_of_a_newer_version_stops_an_archive_that_may_pass_over_gaps_too(
+    rig: Rig, ps: penstock.Penstock, server: RedisServer
+) -> None:
+    ids = rig.world.end_jobs(5)
+    rig.archive("mail")
+    rig.world.end_jobs(5)
+    key = ps.keys.queue("mail").of_jobs("history")
+    client: Any = server.client
+    [(_, fields)] = client.xrevrange(key, count=1)
+    (name,) = fields
+    client.xadd(key, {name: bytes([99]) + fields[name][1:]})
+
+    with pytest.raises(UnknownLayout, match=r"newer penstock .* upgrade this program"):
+        rig.archive("mail", skip_gap=True)
+
+    assert rig.jobs() == Counter(ids)
+    assert rig.rows("gaps", "queue") == []
+    (mark,) = ps.jobs("mail").history_bounds().marks
+    assert mark.place in rig.rows("attempts", "place")
