@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from penstock.spark.history_lake import LAYOUTS
 from penstock.spark.schemas import HISTORY, arrow_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 BEGIN = datetime(2026, 11, 16, 8, tzinfo=UTC)
 TYPES = ("resize", "email", "invoice", "search")
@@ -42,11 +43,12 @@ def history(
     is_dead = fails & (random.random(rows) < 0.2)
     number = np.arange(rows)
     attempt = 1 + fails * random.integers(0, 3, rows)
+    job = _jobs(number, np.flatnonzero(fails & ~is_dead), len(queues))
     return pa.table(
         [
             pa.array(np.take(queues, number % len(queues))),
             pa.array([f"{at // 1000}-{place}" for place, at in enumerate(ended_us)]),
-            pa.array([f"job-{place:09d}" for place in number]),
+            pa.array([f"job-{place:09d}" for place in job]),
             pa.array(np.take(TYPES, kind)),
             pa.array(np.take(TENANTS, random.choice(3, rows, p=(0.6, 0.3, 0.1)))),
             pa.array(random.choice([-10, 0, 10], rows), pa.int32()),
@@ -66,6 +68,40 @@ def history(
         ],
         schema=arrow_schema(HISTORY),
     )
+
+
+def _jobs(number: np.ndarray, retried: np.ndarray, queues: int) -> np.ndarray:
+    """An attempt that is made again is of the same job as the next one of its queue."""
+    job = number.copy()
+    for place in retried[::-1]:
+        if place + queues < len(job):
+            job[place] = job[place + queues]
+    return job
+
+
+def counts(
+    attempts: pa.Table, every: timedelta, begin: datetime = BEGIN, growth: Mapping[str, int] = {}
+) -> pa.Table:
+    """What counting finds if these are all attempts that there were. A queue in `growth` gets so
+    many jobs more each time, which nobody tries.
+    """
+    rows = []
+    created, ended = (attempts[name].to_numpy() for name in ("created_at", "ended_at"))
+    queue, is_final = attempts["queue"].to_numpy(), attempts["state"].to_numpy() != "scheduled"
+    times = int((attempts["ended_at"][-1].as_py() - begin) / every) + 1
+    numbers = dict.fromkeys(LAYOUTS["counts"].schema.names[5:-1], 0)
+    for time in range(1, times + 1):
+        at = begin + every * time
+        instant = np.datetime64(at.replace(tzinfo=None))
+        for name in np.unique(queue):
+            mine = (queue == name) & is_final
+            more = growth.get(name, 0) * time
+            arrived, left = (int((mine & (when <= instant)).sum()) for when in (created, ended))
+            found = {"ready": arrived - left + more, "enqueued": arrived + more}
+            row = {"at": at, "queue": name, "kind": "jobs", "incarnation": "a", "is_paused": False}
+            rows.append({**row, **numbers, **found})
+    schema = LAYOUTS["counts"].schema
+    return pa.Table.from_pylist(rows, schema.remove(schema.get_field_index("day")))
 
 
 def minutes_after(minutes: float, begin: datetime = BEGIN) -> datetime:

@@ -157,6 +157,7 @@ def test_workers_are_ordered_by_how_busy_they_were(spark: SparkSession) -> None:
 def test_a_chart_has_about_a_hundred_steps_at_most() -> None:
     hour, day = 3600, 86_400
 
-    assert [step_for(seconds) for seconds in (0, 60, hour, day, 7 * day, 3650 * day)] == [
-        *(10, 10, 60, 900, 3 * hour, 7 * day)
+    assert [step_for(seconds) for seconds in (0, 60, hour, day, 7 * day, 30 * day)] == [
+        *(1, 1, 60, 900, 3 * hour, 12 * hour)
     ]
+    assert step_for(3650 * day) == 7 * day

@@ -29,16 +29,17 @@ def print_report(report: Report) -> None:
         line
         for row in rows["outlook"]
         for line in (
-            findings.outlook(row),
-            findings.needed(row),
+            findings.outlook(row, report.step_s),
+            findings.needed(row, report.step_s),
             findings.error(row, report.step_s),
         )
     ]
     click.echo()
-    print_lines(findings.outlooks(rows["outlook"]), lines)
+    print_lines(findings.outlooks(rows["outlook"], report.step_s), lines)
     click.echo()
     say(findings.throughput(report))
-    say(findings.backlog(rows["backlog"]))
+    flow = findings.shown_backlog(rows["flow"])
+    say(findings.backlog(flow, rows["backlog"], report.step_s))
     for title, name, columns in (
         (findings.durations, "durations", _DURATIONS),
         (findings.failures, "failures", _FAILURES),

@@ -9,7 +9,11 @@ from pyspark.sql import functions as F
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-_STEPS_S = (10, 30, 60, 300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 86_400, 7 * 86_400)
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+_STEPS_S = (
+    *(1, 2, 5, 10, 30, _MINUTE, 5 * _MINUTE, 15 * _MINUTE, 30 * _MINUTE),
+    *(_HOUR, 3 * _HOUR, 6 * _HOUR, 12 * _HOUR, _DAY, 7 * _DAY),
+)
 _MOST_STEPS = 100
 
 

@@ -1,7 +1,8 @@
-"""Charts as SVG, without a library: each is one text that a page can hold.
+"""Charts over time as HTML and SVG, without a library: each is one text that a page can hold.
 
-Colours are classes that the page defines for light and dark. Everything that a reader points at
-has a title with its value.
+The drawing is stretched to the width of the page, and the labels around it are text beside it, so
+that these are as large on a phone as on a wide screen. Colours are classes that the page defines
+for light and dark. Everything that a reader points at has a title with its value.
 """
 
 from __future__ import annotations
@@ -11,17 +12,19 @@ from datetime import UTC, datetime, timedelta
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.spark.reports.units import duration, instant, number
+from penstock.spark.reports.units import instant, number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-WIDTH = 880
-_LEFT, _RIGHT, _TOP, _BOTTOM = 62, 12, 12, 26
-_NAME = 250
-_ROW = 28
-_TIME_TICKS_S = (60, 300, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800)
-_MOST_TIME_TICKS = 9
+_WIDTH, _HEIGHT = 1000, 200
+_GAP = 0.1
+"""Which part of its step a bar leaves free."""
+_TIME_TICKS_S = (
+    *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200),
+    *(86_400, 172_800, 345_600, 604_800, 1_209_600),
+)
+_MOST_TIME_TICKS = 8
 _DAY_S = 86_400
 
 
@@ -33,153 +36,115 @@ class Series(NamedTuple):
     values: Sequence[float]
 
 
-class Bar(NamedTuple):
-    """A name, a length, and what stands beside it."""
-
-    name: str
-    value: float
-    label: str
-    hint: str
-    css: str = "a"
-
-
-class Spread(NamedTuple):
-    """Three percentiles of something, in seconds."""
-
-    name: str
-    p50: float
-    p95: float
-    p99: float
-    hint: str
-
-
 def stacked_bars(
     times: Sequence[datetime], step: timedelta, series: Sequence[Series], unit: str
 ) -> str:
     """Counts in each step of time, one above the other."""
-    height = 240
     totals = [sum(column) for column in zip(*(one.values for one in series), strict=True)]
-    top = _nice_top(max(totals, default=0))
-    x, y = _time_scale(times[0], times[-1] + step), _scale(0, top, height - _BOTTOM, _TOP)
-    parts = [_grid(top, y), _time_axis(times[0], times[-1] + step, x, height)]
+    ticks = _ticks(0, max(totals, default=0))
+    plot = _Plot(times[0], times[-1] + step, ticks, unit)
+    parts = []
     for index, at in enumerate(times):
-        left, right = x(at), x(at + step)
+        left, width = plot.x(at), plot.x(at + step) - plot.x(at)
         below = 0.0
         for one in series:
             value = one.values[index]
             if value:
-                upper, lower = y(below + value), y(below)
+                upper, lower = plot.y(below + value), plot.y(below)
                 parts.append(
-                    f'<rect class="{one.css}" x="{left:.1f}" y="{upper:.1f}" '
-                    f'width="{max(right - left - 1, 0.6):.1f}" height="{lower - upper:.1f}"/>'
+                    f'<rect class="{one.css}" x="{left + _GAP * width / 2:.2f}" y="{upper:.2f}" '
+                    f'width="{(1 - _GAP) * width:.2f}" height="{lower - upper:.2f}"/>'
                 )
             below += value
         said = ", ".join(f"{number(one.values[index])} {one.name}" for one in series)
-        parts.append(_target(left, right - left, height, f"{instant(at)}: {said} {unit}"))
-    return _svg(height, parts, f"{unit} over time")
+        moment = instant(at, step.total_seconds())
+        parts.append(_target(left, width, f"{moment}: {said} {unit}"))
+    summary = ", ".join(f"{number(sum(one.values))} {one.name}" for one in series)
+    return plot.drawn(parts, f"{unit} over time, in all {summary}")
 
 
-def lines(times: Sequence[datetime], series: Sequence[Series], unit: str) -> str:
-    """Values over time, beside each other."""
-    height = 240
-    least = min((value for one in series for value in one.values), default=0)
-    top = _nice_top(max((value for one in series for value in one.values), default=0))
-    bottom = -_nice_top(-least) if least < 0 else 0.0
-    last = times[-1] if len(times) > 1 else times[0] + timedelta(minutes=1)
-    x, y = _time_scale(times[0], last), _scale(bottom, top, height - _BOTTOM, _TOP)
-    parts = [_grid(top, y, bottom), _time_axis(times[0], last, x, height)]
+def lines(times: Sequence[datetime], step: timedelta, series: Sequence[Series], unit: str) -> str:
+    """Values over time, beside each other; a single one is filled down to zero."""
+    values = [value for one in series for value in one.values]
+    ticks = _ticks(min(0.0, *values), max(0.0, *values))
+    last = times[-1] if len(times) > 1 else times[0] + step
+    plot = _Plot(times[0], last, ticks, unit)
+    parts = []
     for one in series:
-        points = " ".join(
-            f"{x(at):.1f},{y(value):.1f}" for at, value in zip(times, one.values, strict=True)
-        )
-        parts.append(f'<polyline class="line {one.css}" points="{points}"/>')
-    width = (WIDTH - _LEFT - _RIGHT) / max(len(times), 1)
+        points = [
+            f"{plot.x(at):.2f},{plot.y(value):.2f}"
+            for at, value in zip(times, one.values, strict=True)
+        ]
+        if len(series) == 1:
+            zero = f"{plot.y(0):.2f}"
+            corners = f"{plot.x(times[0]):.2f},{zero} {' '.join(points)} {plot.x(last):.2f},{zero}"
+            parts.append(f'<polygon class="{one.css} area" points="{corners}"/>')
+        # One point alone is a line without a length, of which the round ends are seen.
+        drawn = points if len(points) > 1 else points * 2
+        parts.append(f'<polyline class="line {one.css}" points="{" ".join(drawn)}"/>')
+    width = _WIDTH / max(len(times), 1)
     for index, at in enumerate(times):
         said = ", ".join(f"{one.name} {number(one.values[index])}" for one in series)
-        parts.append(_target(x(at) - width / 2, width, height, f"{instant(at)}: {said} {unit}"))
-    return _svg(height, parts, f"{unit} over time")
+        moment = instant(at, step.total_seconds())
+        parts.append(_target(plot.x(at) - width / 2, width, f"{moment}: {said} {unit}"))
+    summary = ", ".join(f"{one.name} at most {number(max(one.values))}" for one in series)
+    return plot.drawn(parts, f"{unit} over time, {summary}")
 
 
-def bars(rows: Sequence[Bar]) -> str:
-    """Names below each other, each with a bar."""
-    height = _ROW * len(rows) + 4
-    most = max((row.value for row in rows), default=0) or 1
-    room = WIDTH - _NAME - 190
-    parts = []
-    for index, row in enumerate(rows):
-        y = index * _ROW + 4
-        length = max(room * row.value / most, 1.5)
-        parts.append(
-            f"<g><title>{escape(row.hint)}</title>"
-            f'<rect class="hit" x="0" y="{y - 2}" width="{WIDTH}" height="{_ROW}"/>'
-            f"{_name(row.name, y)}"
-            f'<rect class="{row.css}" x="{_NAME}" y="{y + 3}" width="{length:.1f}" height="16" '
-            f'rx="2"/><text x="{_NAME + length + 8:.1f}" y="{y + 16}">{escape(row.label)}</text>'
-            "</g>"
+class _Plot:
+    """The frame of a chart: its scales, and what stands around it."""
+
+    def __init__(self, first: datetime, last: datetime, ticks: Sequence[float], unit: str) -> None:
+        self._first, self._last, self._ticks, self._unit = first, last, ticks, unit
+        across = _scale(first.timestamp(), last.timestamp(), 0, _WIDTH)
+        self.x: Callable[[datetime], float] = lambda at: across(at.timestamp())
+        self.y = _scale(ticks[0], ticks[-1], _HEIGHT, 0)
+
+    def drawn(self, parts: Sequence[str], label: str) -> str:
+        grid = "".join(
+            f'<line class="{"zero" if value == 0 else "grid"}" x1="0" x2="{_WIDTH}" '
+            f'y1="{self.y(value):.2f}" y2="{self.y(value):.2f}"/>'
+            for value in self._ticks
         )
-    return _svg(height, parts, "bars")
-
-
-def spreads(rows: Sequence[Spread]) -> str:
-    """Percentiles on a logarithmic scale of time: a dot at the middle, a bar to p95, a line to
-    p99.
-    """
-    values = [value for row in rows for value in (row.p50, row.p99) if value > 0] or [1.0]
-    low = math.floor(math.log10(max(min(values), 1e-4)))
-    high = max(math.ceil(math.log10(max(values))), low + 1)
-    height = _ROW * len(rows) + 30
-
-    def x(seconds: float) -> float:
-        part = (math.log10(max(seconds, 10.0**low)) - low) / (high - low)
-        return _NAME + part * (WIDTH - _NAME - 30)
-
-    parts = []
-    for power in range(low, high + 1):
-        at = x(10.0**power)
-        parts.append(_line("grid", (at, at), (0, height - 22)))
-        parts.append(_tick(at, height - 6, "middle", duration(10.0**power)))
-    for index, row in enumerate(rows):
-        y = index * _ROW + 4
-        middle = y + 11
-        parts.append(
-            f"<g><title>{escape(row.hint)}</title>"
-            f'<rect class="hit" x="0" y="{y - 2}" width="{WIDTH}" height="{_ROW}"/>'
-            f"{_name(row.name, y)}"
-            f"{_line('whisker', (x(row.p50), x(row.p99)), (middle, middle))}"
-            f'<rect class="a soft" x="{x(row.p50):.1f}" y="{middle - 5}" '
-            f'width="{max(x(row.p95) - x(row.p50), 1):.1f}" height="10" rx="2"/>'
-            f'<circle class="a" cx="{x(row.p50):.1f}" cy="{middle}" r="5"/></g>'
+        heights = "".join(
+            f'<span style="top:{self.y(value) / _HEIGHT:.2%}">{number(value)}</span>'
+            for value in self._ticks
         )
-    return _svg(height, parts, "percentiles")
+        return (
+            f'<figure class="chart" role="img" aria-label="{escape(label)}">'
+            f'<div class="y">{heights}</div>'
+            f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none">'
+            f"{grid}{''.join(parts)}</svg>"
+            f'<div class="x">{"".join(self._times())}</div></figure>'
+        )
+
+    def _times(self) -> Iterator[str]:
+        for place, (at, text) in enumerate(_time_ticks(self._first, self._last)):
+            part = self.x(at) / _WIDTH
+            edge = " first" if part < 0.04 else " last" if part > 0.96 else ""
+            css = f"{'even' if place % 2 == 0 else 'odd'}{edge}"
+            yield f'<span class="{css}" style="left:{part:.2%}">{text}</span>'
 
 
-def _svg(height: float, parts: Sequence[str], label: str) -> str:
-    return (
-        f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(label)}">'
-        f"{''.join(parts)}</svg>"
-    )
+def _time_ticks(first: datetime, last: datetime) -> Iterator[tuple[datetime, str]]:
+    """Round times, and what each is called; a date only where it is not that of the one before."""
+    span = (last - first).total_seconds()
+    tick = next((t for t in _TIME_TICKS_S if span / t <= _MOST_TIME_TICKS), _TIME_TICKS_S[-1])
+    at = datetime.fromtimestamp(math.ceil(first.timestamp() / tick) * tick, UTC)
+    day = at.date() if first.astimezone(UTC).date() == last.astimezone(UTC).date() else None
+    while at <= last:
+        clock = f"{at:%H:%M:%S}" if tick < 60 else f"{at:%H:%M}"
+        date = f"{at:%d %b}".removeprefix("0")
+        yield at, date if tick >= _DAY_S or at.date() != day else clock
+        day = at.date()
+        at += timedelta(seconds=tick)
 
 
-def _line(css: str, x: tuple[float, float], y: tuple[float, float]) -> str:
-    ends = f'x1="{x[0]:.1f}" x2="{x[1]:.1f}" y1="{y[0]:.1f}" y2="{y[1]:.1f}"'
-    return f'<line class="{css}" {ends}/>'
-
-
-def _tick(x: float, y: float, anchor: str, text: str) -> str:
-    return f'<text class="tick" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{text}</text>'
-
-
-def _name(name: str, y: float) -> str:
-    shown = name if len(name) <= 38 else f"{name[:37]}…"
-    place = f'x="{_NAME - 10}" y="{y + 16}" text-anchor="end"'
-    return f'<text class="name" {place}>{escape(shown)}</text>'
-
-
-def _target(x: float, width: float, height: float, title: str) -> str:
+def _target(x: float, width: float, title: str) -> str:
     """What can be pointed at: the whole height, also above a short bar."""
     return (
-        f'<rect class="hit" x="{x:.1f}" y="{_TOP}" width="{width:.1f}" '
-        f'height="{height - _TOP - _BOTTOM}"><title>{escape(title)}</title></rect>'
+        f'<rect class="hit" x="{x:.2f}" y="0" width="{width:.2f}" height="{_HEIGHT}">'
+        f"<title>{escape(title)}</title></rect>"
     )
 
 
@@ -187,40 +152,11 @@ def _scale(low: float, high: float, from_: float, to: float) -> Callable[[float]
     return lambda value: from_ + (to - from_) * (value - low) / ((high - low) or 1)
 
 
-def _time_scale(first: datetime, last: datetime) -> Callable[[datetime], float]:
-    scale = _scale(first.timestamp(), last.timestamp(), _LEFT, WIDTH - _RIGHT)
-    return lambda at: scale(at.timestamp())
-
-
-def _nice_top(value: float) -> float:
-    """The next number of the form 1, 2, 2.5 or 5 times a power of ten."""
-    if value <= 0:
-        return 1.0
-    power = 10.0 ** math.floor(math.log10(value))
-    return next(factor * power for factor in (1, 2, 2.5, 4, 5, 8, 10) if factor * power >= value)
-
-
-def _grid(top: float, y: Callable[[float], float], bottom: float = 0.0) -> str:
-    values = [bottom + (top - bottom) * part / 4 for part in range(5)]
-    return "".join(
-        _line("grid", (_LEFT, WIDTH - _RIGHT), (y(value), y(value)))
-        + _tick(_LEFT - 8, y(value) + 4, "end", number(value))
-        for value in values
-    )
-
-
-def _time_axis(
-    first: datetime, last: datetime, x: Callable[[datetime], float], height: float
-) -> str:
-    span = (last - first).total_seconds()
-    tick = next((t for t in _TIME_TICKS_S if span / t <= _MOST_TIME_TICKS), 4 * _TIME_TICKS_S[-1])
-    at = datetime.fromtimestamp(math.ceil(first.timestamp() / tick) * tick, UTC)
-    parts = []
-    day = None
-    while at <= last:
-        clock = "" if tick >= _DAY_S else f"{at:%H:%M}"
-        date = f"{at:%d %b}" if at.date() != day else ""
-        parts.append(_tick(x(at), height - 8, "middle", f"{date} {clock}".strip()))
-        day = at.date()
-        at += timedelta(seconds=tick)
-    return "".join(parts)
+def _ticks(low: float, high: float) -> list[float]:
+    """From three to six round numbers around two; whole ones, as what is counted is whole."""
+    span = max(high - low, 1.0)
+    power = 10.0 ** math.floor(math.log10(span))
+    steps = (factor * power / 10 for factor in (1, 2, 2.5, 5, 10, 20, 25, 50))
+    step = next(step for step in steps if step >= 1 and step % 1 == 0 and span / step <= 5)
+    below, above = math.floor(low / step), max(math.ceil(high / step), 1)
+    return [step * place for place in range(below, above + 1)]

@@ -10,21 +10,24 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import StorageLevel
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as F
 
 from penstock.errors import LakeNotFound
 from penstock.spark.history_lake import Lake
 from penstock.spark.reports import attempts as of_attempts
 from penstock.spark.reports.buckets import bucket, step_for
-from penstock.spark.reports.load import backlog, flow
+from penstock.spark.reports.load import backlog, flow, placed
 from penstock.spark.reports.outlook import backtest, outlook
 from penstock.spark.session import session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
+
+
+_LEAST_S = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,7 @@ def make_report(
             )
         first, last = since or ends[0], until or ends[1]
         step_s = step_for((last - first).total_seconds())
+        counts = placed(counts, last, step_s)
         tables: dict[str, pa.Table] = {}
         for name, question in _QUESTIONS.items():
             if progress is not None:
@@ -102,16 +106,24 @@ class _Asked(NamedTuple):
     """to the questions before"""
 
     def flow(self) -> DataFrame:
-        # What was sent before the first ending is there only as far as it has ended since.
-        flowed = flow(self.attempts, self.counts, self.step_s)
-        return flowed.where(F.col("at") >= bucket(F.lit(self.first), self.step_s))
-
-    def whole_steps(self) -> DataFrame:
-        """The flow, as it was worked out, without the last step: that one is not over, so it would
-        look as if less came in.
+        """Without the last step: that one is not over, so it would look as if less came in. It
+        stays in queues that have hardly another.
         """
-        flowed: DataFrame = self.spark.createDataFrame(self.answers["flow"])
-        return flowed.where(F.unix_seconds("at") + self.step_s <= int(self.last.timestamp()) + 1)
+        flowed = flow(self.attempts, self.counts, self.step_s)
+        is_over = F.unix_seconds("at") + self.step_s <= int(self.last.timestamp()) + 1
+        whole = F.count_if(is_over).over(Window.partitionBy("queue"))
+        return (
+            flowed.where(F.col("at") >= bucket(F.lit(self.first), self.step_s))
+            .withColumn("whole", whole)
+            .where(is_over | (F.col("whole") < 2))
+            .drop("whole")
+            .orderBy("at", "queue")
+        )
+
+    def flowed(self) -> DataFrame:
+        """The flow, as it was worked out."""
+        found: DataFrame = self.spark.createDataFrame(self.answers["flow"])
+        return found
 
 
 _QUESTIONS: dict[str, Callable[[_Asked], DataFrame]] = {
@@ -123,8 +135,8 @@ _QUESTIONS: dict[str, Callable[[_Asked], DataFrame]] = {
     "workers": lambda asked: of_attempts.workers(asked.attempts),
     "backlog": lambda asked: backlog(asked.counts, asked.step_s),
     "flow": _Asked.flow,
-    "backtest": lambda asked: backtest(asked.whole_steps()),
-    "outlook": lambda asked: outlook(asked.whole_steps(), asked.step_s),
+    "backtest": lambda asked: backtest(asked.flowed()),
+    "outlook": lambda asked: outlook(asked.flowed(), asked.step_s),
 }
 
 TABLES = tuple(_QUESTIONS)
@@ -148,9 +160,27 @@ def _chosen(
 
 
 def _ends(attempts: DataFrame, counts: DataFrame) -> tuple[datetime, datetime] | None:
-    times = attempts.select(F.col("ended_at").alias("at")).union(counts.select("at"))
-    seconds = F.unix_micros("at") / 1_000_000
-    (found,) = times.agg(F.min(seconds).alias("first"), F.max(seconds).alias("last")).collect()
+    """From when to when there is something to tell.
+
+    The jobs that ended first were sent earlier, and waited; so it begins when the first of them was
+    sent, but no longer before its end than the attempts are apart (or a few short steps): one that
+    was delayed for days would make all others one step.
+    """
+    times = attempts.select("created_at", F.col("ended_at").alias("at")).unionByName(
+        counts.select("at"), allowMissingColumns=True
+    )
+    sent, first, last = (
+        F.min(_seconds("created_at")).alias("sent"),
+        F.min(_seconds("at")).alias("first"),
+        F.max(_seconds("at")).alias("last"),
+    )
+    (found,) = times.agg(sent, first, last).collect()
     if found["first"] is None:
         return None
-    return datetime.fromtimestamp(found["first"], UTC), datetime.fromtimestamp(found["last"], UTC)
+    begin = min(found["first"], found["sent"] or found["first"])
+    begin = max(begin, found["first"] - max(found["last"] - found["first"], _LEAST_S))
+    return datetime.fromtimestamp(begin, UTC), datetime.fromtimestamp(found["last"], UTC)
+
+
+def _seconds(at: str) -> Column:
+    return F.unix_micros(at) / 1_000_000

@@ -7,11 +7,12 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from penstock.spark.reports import charts, findings
-from penstock.spark.reports.charts import Bar, Series, Spread
+from penstock.spark.reports.charts import Series
+from penstock.spark.reports.tables import Bar, Column, Name, Row, Spread, table
 from penstock.spark.reports.units import duration, instant, number, share, size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from penstock.spark.reports.report import Report
@@ -22,7 +23,7 @@ NOTHING = "-"
 """Where there is no number."""
 
 _MOST_ROWS = 12
-_COLOURS = ("a", "b", "c", "d", "e", "f")
+_COLOURS = ("c", "b", "d", "e", "f", "a")
 
 
 def outlook(report: Report) -> str:
@@ -31,27 +32,32 @@ def outlook(report: Report) -> str:
         return ""
     cards = "".join(
         f'<div class="card {row["verdict"].replace(" ", "-")}">'
-        f"<h3>{escape(findings.outlook(row))}</h3>"
-        f"<p>{escape(findings.needed(row))}</p>"
+        f"<h3>{escape(findings.outlook(row, report.step_s))}</h3>"
+        f"<p>{escape(findings.needed(row, report.step_s))}</p>"
         f'<p class="note">{escape(findings.error(row, report.step_s))}</p></div>'
         for row in rows[:_MOST_ROWS]
     )
-    chart = ""
-    tested = [row for row in rows_of(report, "backtest") if row["queue"] == rows[0]["queue"]]
-    if len(tested) > 1:
-        series = [
-            Series("happened", "a", [row["change"] for row in tested]),
-            Series("predicted", "b", [row["predicted"] for row in tested]),
-        ]
-        chart = (
-            f"<h3>How the unfinished work of {escape(rows[0]['queue'])} changed in each step, and "
-            "what the model said before</h3>"
-            + _legend(series)
-            + charts.lines([row["at"] for row in tested], series, "more or less")
-        )
+    body = f'<div class="cards">{cards}</div>{_rest(len(rows), _MOST_ROWS, "queues")}'
+    return _section("Each queue, and what it needs", body, "Outlook")
+
+
+def model(report: Report) -> str:
+    """What the model says is worth what it said before."""
+    tested = rows_of(report, "backtest")
+    queues = [row["queue"] for row in tested]
+    if not tested:
+        return ""
+    queue = max(sorted(set(queues)), key=queues.count)
+    steps = [row for row in tested if row["queue"] == queue]
+    series = [
+        Series("happened", "a", [row["change"] for row in steps]),
+        Series("predicted", "b", [row["predicted"] for row in steps]),
+    ]
+    unit = f"more or less unfinished in {queue} after each step of {duration(report.step_s)}"
+    step = timedelta(seconds=report.step_s)
+    body = _legend(series, unit) + charts.lines([row["at"] for row in steps], step, series, unit)
     note = f'<p class="note">{escape(findings.MODEL)}</p>'
-    body = f'<div class="cards">{cards}</div>{chart}{note}'
-    return _section(findings.outlooks(rows), body, "Outlook")
+    return _section("How far the outlook can be trusted", body + note, "The model")
 
 
 def throughput(report: Report) -> str:
@@ -59,7 +65,8 @@ def throughput(report: Report) -> str:
     if not rows:
         return _section(findings.throughput(report), "", "Throughput")
     step = timedelta(seconds=report.step_s)
-    times = _steps(min(row["at"] for row in rows), max(row["at"] for row in rows), step)
+    first = min(_step_of(report.since, step), *(row["at"] for row in rows))
+    times = _steps(first, max(row["at"] for row in rows), step)
     series = [
         Series(name, css, _sums(rows, times, name))
         for name, css in (("done", "a"), ("failed", "bad"), ("others", "dim"))
@@ -71,121 +78,160 @@ def throughput(report: Report) -> str:
 
 
 def backlog(report: Report) -> str:
-    rows, unit = rows_of(report, "backlog"), "waiting"
-    title = findings.backlog(rows)
+    rows = findings.shown_backlog(rows_of(report, "flow"))
+    title = findings.backlog(rows, rows_of(report, "backlog"), report.step_s)
     if not rows:
-        rows = [{**row, "waiting": row["unfinished"]} for row in rows_of(report, "flow")]
-        unit = "unfinished"
-        title += "; this is what follows from jobs that have ended since"
-    if not rows:
-        return ""
+        return _section(title, "", "Backlog")
     times = sorted({row["at"] for row in rows})
     largest: dict[str, float] = {}
     for row in rows:
-        largest[row["queue"]] = max(largest.get(row["queue"], 0), row["waiting"])
+        largest[row["queue"]] = max(largest.get(row["queue"], 0), row["unfinished"])
     queues = sorted(largest, key=lambda queue: -largest[queue])[: len(_COLOURS)]
     series = [
         Series(queue, css, _last_known([r for r in rows if r["queue"] == queue], times))
         for queue, css in zip(queues, _COLOURS, strict=False)
     ]
-    body = _legend(series, unit) + charts.lines(times, series, unit)
-    return _section(title, body + _rest(len(largest), len(queues), "queues"), "Backlog")
+    step, unit = timedelta(seconds=report.step_s), "waiting or running"
+    # What is counted is there at the end of its step.
+    body = _legend(series, unit) + charts.lines([at + step for at in times], step, series, unit)
+    note = ""
+    if not all(row["is_known"] for row in rows):
+        note = (
+            '<p class="note">Where a queue was not counted, this is what follows from jobs that '
+            "were tried or have ended since; others may have waited besides.</p>"
+        )
+    return _section(title, body + note + _rest(len(largest), len(queues), "queues"), "Backlog")
 
 
 def durations(report: Report) -> str:
     rows = rows_of(report, "durations")
     body = ""
     for what, title in (("ran", "How long attempts run"), ("waited", "How long they wait before")):
-        spreads = [_spread(row, what) for row in rows[:_MOST_ROWS]]
-        body += f"<h3>{title}</h3>{charts.spreads(spreads)}" if spreads else ""
+        if rows:
+            body += f"<h3>{title}</h3>{_durations(rows[:_MOST_ROWS], what, title)}"
     note = (
-        '<p class="note">The dot is the middle; 95 % are within the bar, 99 % within the line.</p>'
+        '<p class="note">The dot is p50: half of the attempts take less. The bar ends at p95, the '
+        "line at p99.</p>"
     )
-    return _section(
-        findings.durations(rows), body + note + _rest(len(rows), _MOST_ROWS, "types"), "Times"
-    )
+    body += note + _rest(len(rows), _MOST_ROWS, "types") if rows else ""
+    return _section(findings.durations(rows), body, "Times")
 
 
-def _spread(row: dict[str, Any], what: str) -> Spread:
-    name = f"{row['type']} in {row['queue']}"
-    seconds = {p: (row[f"{what}_{p}_ms"] or 0) / 1000 for p in ("p50", "p95", "p99")}
-    said = ", ".join(f"{percentile} {duration(value)}" for percentile, value in seconds.items())
-    return Spread(name, hint=f"{name}: {said} of {number(row['attempts'])} attempts", **seconds)
+def _durations(rows: Rows, what: str, title: str) -> str:
+    columns = (_TYPE, Column("", "drawn"), *(Column(p) for p in ("p50", "p95", "p99")))
+    lines = []
+    for row in rows:
+        seconds = [(row[f"{what}_{p}_ms"] or 0) / 1000 for p in ("p50", "p95", "p99")]
+        hint = f"{row['type']} in {row['queue']}: {number(row['attempts'])} attempts"
+        lines.append(Row([_type(row), Spread(*seconds), *map(duration, seconds)], hint))
+    return table(columns, lines, title)
 
 
 def failures(report: Report) -> str:
     rows = rows_of(report, "failures")
-    bars = [
-        Bar(
-            f"{row['type']} in {row['queue']}: {row['error_type'] or row['outcome']}",
-            row["attempts"],
-            f"{number(row['attempts'])} ({share(row['share'])})",
+    columns = (
+        *(_TYPE, Column("error", "text"), Column("", "drawn"), Column("attempts")),
+        *(
+            Column("of its type", is_minor=True),
+            Column("jobs dead"),
+            Column("last at", is_minor=True),
+        ),
+    )
+    lines = [
+        Row(
+            [
+                *(_type(row), _error(row), Bar(row["attempts"], "bad"), number(row["attempts"])),
+                *(share(row["share"]), number(row["dead"])),
+                instant(row["last_at"], report.step_s),
+            ],
             f"{row['type']} in {row['queue']}, {row['outcome']} by "
-            f"{row['error_type'] or 'an unknown error'}: {number(row['attempts'])} attempts, "
-            f"{share(row['share'])} of this type, {number(row['dead'])} jobs dead, last at "
-            f"{instant(row['last_at'])}",
-            "bad",
+            f"{row['error_type'] or 'an unknown error'}",
         )
         for row in rows[:_MOST_ROWS]
     ]
-    body = charts.bars(bars) + _rest(len(rows), _MOST_ROWS, "kinds of failure") if bars else ""
-    note = '<p class="note">In brackets: of all attempts of this type.</p>' if bars else ""
-    return _section(findings.failures(rows), body + note, "Failures")
+    body = table(columns, lines, "Failures by type and error") if rows else ""
+    body += _rest(len(rows), _MOST_ROWS, "kinds of failure")
+    return _section(findings.failures(rows), body, "Failures")
+
+
+def _error(row: dict[str, Any]) -> Name:
+    module, _, name = (row["error_type"] or "").rpartition(".")
+    return Name(name, module) if name else Name(row["outcome"])
 
 
 def retries(report: Report) -> str:
     rows = [row for row in rows_of(report, "retries") if row["failed"]]
-    body = _table(
-        ("type", "queue", "attempts", "failed", "attempts per done", "time wasted", "share"),
-        [
-            (
-                row["type"],
-                row["queue"],
-                number(row["attempts"]),
-                number(row["failed"]),
-                NOTHING if row["attempts_per_done"] is None else f"{row['attempts_per_done']:.2f}",
-                duration(row["wasted_s"]),
-                share(row["wasted_share"] or 0),
-            )
-            for row in rows[:_MOST_ROWS]
-        ],
-        texts=2,
+    columns = (
+        *(_TYPE, Column("", "drawn"), Column("time wasted"), Column("of its time")),
+        *(Column("failed"), Column("attempts", is_minor=True)),
+        Column("attempts per done", is_minor=True),
     )
-    return _section(findings.retries(rows_of(report, "retries")), body if rows else "", "Retries")
+    lines = [
+        Row(
+            [
+                *(_type(row), Bar(row["wasted_s"] or 0, "bad"), duration(row["wasted_s"] or 0)),
+                *(share(row["wasted_share"] or 0), number(row["failed"])),
+                number(row["attempts"]),
+                NOTHING if row["attempts_per_done"] is None else f"{row['attempts_per_done']:.2f}",
+            ],
+            f"{row['type']} in {row['queue']}: {duration(row['wasted_cpu_s'] or 0)} of CPU time",
+        )
+        for row in rows[:_MOST_ROWS]
+    ]
+    body = table(columns, lines, "What failed attempts have cost") if rows else ""
+    body += _rest(len(rows), _MOST_ROWS, "types")
+    return _section(findings.retries(rows_of(report, "retries")), body, "Retries")
 
 
 def costs(report: Report) -> str:
     rows = rows_of(report, "costs")
-    bars = [
-        Bar(
-            " · ".join(part for part in (row["type"], row["tenant"]) if part),
-            row["cpu_s"] or 0,
-            f"{duration(row['cpu_s'] or 0)} CPU, {size(row['bytes'] or 0)}",
-            f"{row['type']} in {row['queue']} for {row['tenant'] or 'no tenant'}: "
-            f"{duration(row['cpu_s'] or 0)} of CPU time, ran {duration(row['ran_s'] or 0)}, "
-            f"{size(row['bytes'] or 0)} of data, {number(row['attempts'])} attempts",
+    columns = (
+        *(_TYPE, Column("tenant", "text"), Column("", "drawn"), Column("CPU"), Column("share")),
+        *(Column("ran", is_minor=True), Column("data"), Column("attempts", is_minor=True)),
+    )
+    lines = [
+        Row(
+            [
+                *(_type(row), Name(row["tenant"] or NOTHING), Bar(row["cpu_s"] or 0)),
+                *(duration(row["cpu_s"] or 0), share(row["cpu_share"] or 0)),
+                *(duration(row["ran_s"] or 0), size(row["bytes"] or 0), number(row["attempts"])),
+            ],
+            f"{row['type']} in {row['queue']} for {row['tenant'] or 'no tenant'}",
         )
         for row in rows[:_MOST_ROWS]
     ]
-    body = charts.bars(bars) + _rest(len(rows), _MOST_ROWS, "kinds of work") if bars else ""
+    body = table(columns, lines, "Cost by type and tenant") if rows else ""
+    body += _rest(len(rows), _MOST_ROWS, "kinds of work")
     return _section(findings.costs(rows), body, "Costs by type and tenant")
 
 
 def workers(report: Report) -> str:
     rows = rows_of(report, "workers")
-    bars = [
-        Bar(
-            row["worker"],
-            row["busy_s"] or 0,
-            f"{duration(row['busy_s'] or 0)}, {number(row['running'] or 0)} at a time",
-            f"{row['worker']}: {number(row['attempts'])} attempts, {number(row['failed'])} failed, "
-            f"busy for {duration(row['busy_s'] or 0)} between {instant(row['first_at'])} and "
-            f"{instant(row['last_at'])}",
+    columns = (
+        *(Column("worker", "text"), Column("", "drawn"), Column("busy"), Column("at a time")),
+        *(Column("attempts"), Column("failed", is_minor=True)),
+    )
+    lines = [
+        Row(
+            [
+                *(Name(row["worker"]), Bar(row["busy_s"] or 0), duration(row["busy_s"] or 0)),
+                *(number(row["running"] or 0), number(row["attempts"]), number(row["failed"])),
+            ],
+            f"{row['worker']}, from {instant(row['first_at'], report.step_s)} to "
+            f"{instant(row['last_at'], report.step_s)}",
         )
         for row in rows[:_MOST_ROWS]
     ]
-    body = charts.bars(bars) + _rest(len(rows), _MOST_ROWS, "workers") if bars else ""
+    body = table(columns, lines, "The busiest workers") if rows else ""
+    body += _rest(len(rows), _MOST_ROWS, "workers")
     return _section(findings.workers(rows), body, "Workers")
+
+
+_TYPE = Column("type", "text")
+
+
+def _type(row: dict[str, Any]) -> Name:
+    return Name(row["type"], f"in {row['queue']}")
 
 
 def _section(title: str, body: str, topic: str) -> str:
@@ -203,25 +249,9 @@ def _rest(there: int, shown: int, what: str) -> str:
     return f'<p class="note">{number(there - shown)} more {what} are in the Parquet tables.</p>'
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]], texts: int) -> str:
-    """The first `texts` columns are text, the others numbers."""
-    head = "".join(
-        f'<th class="{"text" if at < texts else "number"}">{escape(name)}</th>'
-        for at, name in enumerate(columns)
-    )
-    lines = "".join(
-        "<tr>"
-        + "".join(
-            f'<td class="{"text" if at < texts else "number"}">{escape(cell)}</td>'
-            for at, cell in enumerate(row)
-        )
-        + "</tr>"
-        for row in rows
-    )
-    return (
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{lines}</tbody></table></div>"
-    )
+def _step_of(at: datetime, step: timedelta) -> datetime:
+    seconds = step.total_seconds()
+    return at - timedelta(seconds=at.timestamp() % seconds)
 
 
 def _steps(first: datetime, last: datetime, step: timedelta) -> list[datetime]:
@@ -237,8 +267,8 @@ def _sums(rows: Rows, times: Sequence[datetime], name: str) -> list[float]:
 
 
 def _last_known(rows: Rows, times: Sequence[datetime]) -> list[float]:
-    """A value for each time: the last that was counted, and 0 before the first."""
-    known = {row["at"]: row["waiting"] for row in rows}
+    """A value for each time: the last that is known, and 0 before the first."""
+    known = {row["at"]: row["unfinished"] for row in rows}
     values: list[float] = []
     for at in times:
         values.append(known.get(at, values[-1] if values else 0.0))

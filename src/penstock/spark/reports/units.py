@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+_EXACT_S = 5 * _MINUTE
+"""Shorter times have seconds."""
 
 
 def number(value: float) -> str:
@@ -18,13 +20,15 @@ def number(value: float) -> str:
 
 def share(value: float) -> str:
     """A part of the whole, in percent."""
-    if 0 < value < 0.001:
-        return "under 0.1 %"
+    if value < 0.001:
+        return "under 0.1 %" if value else "0 %"
     return f"{100 * value:.1f} %" if value < 0.1 else f"{100 * value:.0f} %"
 
 
 def duration(seconds: float) -> str:
     """In the unit that suits it, as `35 ms`, `2.4 s`, `12 min` or `3 h 20 min`."""
+    if 0 < seconds < 0.0001:
+        return f"{number(seconds * 1_000_000)} µs"
     if seconds < 1:
         return f"{number(seconds * 1000)} ms"
     if seconds < _MINUTE:
@@ -47,21 +51,25 @@ def size(count: float) -> str:
     return f"{number(count)} TiB"
 
 
-def instant(at: datetime) -> str:
-    """A time to the minute, in UTC; the year is in the title of the page."""
-    return f"{at.astimezone(UTC):%d %b %H:%M}".removeprefix("0")
+def instant(at: datetime, step_s: float = _MINUTE) -> str:
+    """A time in UTC as exact as its step; the year is in the title of the page."""
+    clock = "%H:%M:%S" if step_s < _MINUTE else "%H:%M"
+    return f"{at.astimezone(UTC):%d %b {clock}}".removeprefix("0")
 
 
 def span(first: datetime, last: datetime) -> str:
     """From one time to another, in UTC, each part said once."""
     first, last = first.astimezone(UTC), last.astimezone(UTC)
+    clock = "%H:%M:%S" if (last - first).total_seconds() < _EXACT_S else "%H:%M"
     if first.date() == last.date():
-        return f"{first:%Y-%m-%d}, {first:%H:%M} to {last:%H:%M}"
-    return f"{first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M}"
+        return f"{first:%Y-%m-%d}, {first:{clock}} to {last:{clock}}"
+    return f"{first:%Y-%m-%d {clock}} to {last:%Y-%m-%d {clock}}"
 
 
 def per(rate_per_s: float, noun: str = "") -> str:
-    """A rate for the shortest time in which something happens."""
+    """A rate for the shortest time in which something happens, as `30 jobs a minute`."""
+    if rate_per_s <= 0:
+        return f"no {noun}" if noun else "none"
     steps = ((1, "a second"), (_MINUTE, "a minute"), (_HOUR, "an hour"), (_DAY, "a day"))
     seconds, name = next((step for step in steps if rate_per_s * step[0] >= 1), steps[-1])
     value = number(rate_per_s * seconds)
