@@ -110,7 +110,12 @@ class _OpenFile:
         self._partition = partition
         self._time_column = time_column
         self._writer = pq.ParquetWriter(
-            self._path, schema, filesystem=storage, compression="zstd", write_statistics=True
+            self._path,
+            schema,
+            filesystem=storage,
+            compression="zstd",
+            write_statistics=True,
+            write_page_checksum=True,  # for `penstock spark verify`
         )
         self._rows = 0
         self._times: list[Any] = []

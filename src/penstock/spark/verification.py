@@ -45,8 +45,9 @@ def verify(
 ) -> Verification:
     """Read every file of a lake, and compare it with the log; no Spark takes part.
 
-    A flipped bit is found if it makes a file unreadable, or if the file has checksums. `progress`
-    is told how many of how many files were read. Raises LakeNotFound if nothing is there.
+    A flipped bit is found by the checksums that an archive puts into its files; compaction writes
+    files without, in which it is found if it makes them unreadable. `progress` is told how many of
+    how many files were read. Raises LakeNotFound if nothing is there.
     """
     lake = Lake(path, storage_options)
     tables = {}
