@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SOURCES := src tests bench tools examples
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format sync bench bench-peers bench-jobs clean
+.PHONY: help demo test chaos check format sync bench bench-peers bench-jobs clean
 
 help:  ## What there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -14,8 +14,11 @@ help:  ## What there is
 demo: $(VENV)/spark  ## Run the main job on a private Redis, with a crash in the middle, and a pipeline on Spark
 	$(BIN)/penstock demo
 
-test: $(VENV)/dev $(VENV)/system  ## Run all tests
+test: $(VENV)/dev $(VENV)/system  ## Run all tests but those of chaos
 	$(BIN)/python -m pytest -n 4 --dist loadgroup
+
+chaos: $(VENV)/dev $(VENV)/system  ## Kill Spark at every step of a write, for a quarter of an hour; not part of test
+	$(BIN)/python -m pytest -m long -v
 
 check: $(VENV)/dev  ## Lint, types, layers; no server needed
 	$(BIN)/ruff format --check $(SOURCES)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.chaos.harness import World
 from tests.chaos.jobs_world import JobWorld
+from tests.chaos.spark_drivers import SparkWorld
 from tests.servers import RedisServer
 
 if TYPE_CHECKING:
@@ -67,3 +68,17 @@ def durable_job_world(
     world = JobWorld(durable_server, namespace, tmp_path)
     yield world
     world.close()
+
+
+@pytest.fixture
+def spark_world(own_server: RedisServer, namespace: str, tmp_path: Path) -> Iterator[SparkWorld]:
+    with SparkWorld(own_server, namespace, tmp_path) as world:
+        yield world
+
+
+@pytest.fixture
+def durable_spark_world(
+    durable_server: RedisServer, namespace: str, tmp_path: Path
+) -> Iterator[SparkWorld]:
+    with SparkWorld(durable_server, namespace, tmp_path) as world:
+        yield world
