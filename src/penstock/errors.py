@@ -268,7 +268,7 @@ class LakeNotFound(PenstockError):
 
 
 class LakeUnreadable(PenstockError):
-    """Another program has given a table of the lake a form that is not understood here."""
+    """Files of a lake are missing or broken, or another program has given them another form."""
 
     code = "lake_unreadable"
 

@@ -24,7 +24,7 @@ from penstock.spark.failures import reason_of
             "Generic error\n  \x1b[31m↳\x1b[0m Unable to copy\n  \x1b[31m↳\x1b[0m full\n",
             "Generic error: Unable to copy: full",
         ),
-        ("x" * 1000, "x" * 300 + "..."),
+        ("what " * 99 + "why " * 99 + "!", "what " * 30 + " ... " + " why" * 37 + " !"),
     ],
 )
 def test_the_reason_is_what_was_said_last_by_the_program_that_failed(

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
 import pytest
 
-from penstock.errors import LakeNotFound
+from penstock.errors import LakeNotFound, LakeUnreadable
 from penstock.spark.history_lake import Lake, lake
 from penstock.spark.lake_files import write_rows
+from penstock.spark.reports.report import make_report
 from tests.spark.synthetic_history import history
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
     from penstock.spark.delta import Table
@@ -78,6 +78,30 @@ def test_a_table_without_rows_is_an_empty_dataframe(spark: SparkSession, tmp_pat
 def test_a_folder_without_a_lake_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(LakeNotFound, match=r"there is no table at .*attempts"):
         lake(tmp_path / "nothing", spark=spark)
+
+
+def test_a_file_that_is_missing_is_an_error_that_names_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = Lake(tmp_path).table("attempts")
+    table.append(write_rows(history(100), table, "ended_at"), "archive", 0)
+    file = Path(table.existing().file_uris()[0])
+    file.unlink()
+
+    with pytest.raises(LakeUnreadable, match=rf"{file.name}.*`penstock spark verify` names all"):
+        lake(tmp_path, spark=spark)
+
+
+def test_a_report_about_a_broken_file_is_an_error_that_names_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = Lake(tmp_path).table("attempts")
+    table.append(write_rows(history(100), table, "ended_at"), "archive", 0)
+    file = Path(table.existing().file_uris()[0])
+    file.write_bytes(file.read_bytes()[:1000])
+
+    with pytest.raises(LakeUnreadable, match=file.name):
+        make_report(tmp_path, spark=spark)
 
 
 def _sorted(rows: pa.Table) -> pa.Table:

@@ -9,7 +9,7 @@ from penstock.errors import PenstockError
 
 _RAISED = re.compile(r"penstock\.errors\.(\w+): (.+)")
 # The line with which Python ends a traceback, and Java begins one.
-_REASON = re.compile(r"^(?:Caused by: )?((?:\w+\.)*\w*(?:Error|Exception): .+)$", re.MULTILINE)
+_REASON = re.compile(r"^(?:Caused by: |: )?((?:\w+\.)*\w*(?:Error|Exception): .+)$", re.MULTILINE)
 # The library for Delta tables puts each cause into a line of its own, in colour.
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _CAUSE = re.compile(r"\s*\n\s*↳\s*")
@@ -35,4 +35,7 @@ def reason_of(error: BaseException) -> str:
     text = _CAUSE.sub(": ", _COLOUR.sub("", str(error))).strip()
     named = _REASON.findall(text)
     line = named[-1] if named else (text.splitlines() or [type(error).__name__])[0]
-    return line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}..."
+    if len(line) <= _MOST_CHARACTERS:
+        return line
+    half = _MOST_CHARACTERS // 2  # the first words say what, the last ones why
+    return f"{line[:half]} ... {line[-half:]}"

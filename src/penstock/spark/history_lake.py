@@ -7,22 +7,26 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 from deltalake import Schema
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import decode, encode
 from pyspark.sql.types import StructType
 
-from penstock.errors import InvalidArgument, LakeNotFound
+from penstock.errors import InvalidArgument, LakeNotFound, LakeUnreadable
 from penstock.spark.delta import Table, TableLayout, live_files
+from penstock.spark.failures import reason_of
 from penstock.spark.schemas import HISTORY, arrow_schema
 from penstock.spark.session import session
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from deltalake import DeltaTable
     from pyspark.sql import DataFrame
@@ -104,7 +108,9 @@ class Lake:
         # With the schema given, a queue named '01' stays text. Files are named one by one: a
         # folder may also hold files of writers that died, and of compactions.
         reader = spark.read.schema(schema).option("basePath", table.uri)
-        return _with_names_decoded(reader.parquet(*files), found).select(*schema.names)
+        with unreadable_explained(self.uri):
+            rows = reader.parquet(*files)
+        return _with_names_decoded(rows, found).select(*schema.names)
 
     def read_if_there(self, spark: SparkSession, name: TableName) -> DataFrame:
         """The same; no rows if nothing was ever put into the table."""
@@ -125,11 +131,31 @@ def lake(
     """The history that `penstock spark archive` has put into a lake, as a DataFrame.
 
     Uses the active session unless one is given. Raises LakeNotFound if nothing is there, and
-    LakeUnreadable for a table that another program has changed in a way which its files do not
-    show.
+    LakeUnreadable if files are missing, if Spark cannot reach them, or if another program has
+    changed the table in a way which its files do not show.
     """
     active = spark or SparkSession.getActiveSession() or session()
     return Lake(path, storage_options).read(active, table)
+
+
+@contextmanager
+def unreadable_explained(uri: str) -> Iterator[None]:
+    """What Spark says of files that it cannot read becomes LakeUnreadable."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        reason = reason_of(error)
+        scheme = uri.partition("://")[0]
+        if "No FileSystem for scheme" in reason:
+            raise LakeUnreadable(
+                f"Spark cannot read {uri}, as it has no file system for {scheme}://; give it one, "
+                f"such as the package hadoop-aws with spark.hadoop.fs.{scheme}.impl set, or read "
+                "the lake with deltalake, pyarrow or duckdb"
+            ) from error
+        raise LakeUnreadable(
+            f"Spark cannot read the lake {uri}: {reason}; `penstock spark verify` names all files "
+            "that are missing or broken"
+        ) from error
 
 
 def _with_names_decoded(rows: DataFrame, table: DeltaTable) -> DataFrame:

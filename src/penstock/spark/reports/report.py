@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,7 @@ from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as F
 
 from penstock.errors import LakeNotFound
-from penstock.spark.history_lake import Lake
+from penstock.spark.history_lake import Lake, unreadable_explained
 from penstock.spark.reports import attempts as of_attempts
 from penstock.spark.reports.buckets import bucket, step_for
 from penstock.spark.reports.load import backlog, flow, placed
@@ -22,7 +23,7 @@ from penstock.spark.reports.outlook import backtest, outlook
 from penstock.spark.session import session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame
 
@@ -65,14 +66,15 @@ def make_report(
     """Ask a lake everything, about all of its time and queues or some.
 
     `progress` is called with the name of each table before it is worked out. Raises LakeNotFound if
-    there is no lake, or nothing in it of this time and these queues.
+    there is no lake, or nothing in it of this time and these queues, and LakeUnreadable if its
+    files are missing or broken.
     """
     active = spark or SparkSession.getActiveSession() or session()
     lake = Lake(path, storage_options)
     attempts = _chosen(lake.read(active), "ended_at", queues, since, until)
     counts = _chosen(lake.read_if_there(active, "counts"), "at", queues, since, until)
     attempts = attempts.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
+    with unreadable_explained(lake.uri), _unpersisted(attempts):
         ends = _ends(attempts, counts)
         if ends is None:
             raise LakeNotFound(
@@ -88,9 +90,16 @@ def make_report(
                 progress(name)
             asked = _Asked(active, attempts, counts, first, last, step_s, tables)
             tables[name] = question(asked).toArrow()
-    finally:
-        attempts.unpersist()
     return Report(lake.uri, first, last, step_s, tables)
+
+
+@contextmanager
+def _unpersisted(rows: DataFrame) -> Iterator[None]:
+    """Whatever happens, they are not kept in the end."""
+    try:
+        yield
+    finally:
+        rows.unpersist()
 
 
 class _Asked(NamedTuple):
