@@ -12,6 +12,7 @@ from penstock.spark.failures import reason_of
     [
         ("", "OSError"),
         ("no such host\nat line 7", "no such host"),
+        ("[STREAM_FAILED] Query [id = 1] terminated with exception: too late", "too late"),
         (
             "Job aborted\nTraceback:\n  File x\nOSError: disk full\n\tat Java",
             "OSError: disk full",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import traceback
 from typing import TYPE_CHECKING
 
 import pytest
 
 import penstock
 import penstock.spark
-from tests.spark.history_worlds import HistoryWorld
+from penstock.errors import ArchiveFailed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,24 +85,40 @@ def test_a_password_of_a_stream_that_writes_is_shown_nowhere(
     _check_what_was_said(event_log, capfd)
 
 
-def test_a_password_of_an_archive_is_shown_nowhere(
+def test_a_password_of_an_archive_is_shown_nowhere_also_if_it_fails(
     spark: SparkSession,
     own_server: RedisServer,
     secret_url: str,
     event_log: Path,
+    capfd: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:
+    seen: list[str] = []
+
+    def archive() -> None:
+        penstock.spark.archive(
+            ["mail"],
+            tmp_path / "history",
+            url=secret_url,
+            namespace="canary",
+            spark=spark,
+            progress=lambda done: seen.append(repr(done)),
+        )
+
     with penstock.connect(secret_url, namespace="canary") as ps:
-        HistoryWorld(ps, own_server).end_jobs(1, "seen_by_the_canary")
+        ps.jobs("mail").add("email").cancel()
+        archive()
+        key = ps.keys.queue("mail").of_jobs("history")
+    own_server.command("XADD", key, "*", "attempt", b"\x01 no entry")
+    with pytest.raises(ArchiveFailed) as failure:
+        archive()
 
-    penstock.spark.archive(
-        ["seen_by_the_canary"], tmp_path, url=secret_url, namespace="canary", spark=spark
-    )
-
-    files = [path for folder in (tmp_path, event_log) for path in folder.rglob("*")]
-    texts = [path.read_text(errors="replace") for path in files if path.is_file()]
-    assert any("seen_by_the_canary" in text for text in texts)
-    assert not any(PASSWORD in text for text in texts)
+    said = [*seen, "".join(traceback.format_exception(failure.value)), *capfd.readouterr()]
+    texts = [path.read_text() for path in event_log.rglob("*") if path.is_file()]
+    kept = (tmp_path / "history").rglob("*")
+    texts += [path.read_text(errors="replace") for path in kept if path.is_file()]
+    assert seen
+    assert not any(PASSWORD in text for text in said + texts)
 
 
 def _check_what_was_said(event_log: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.spark.archiving import Archived
 
 _INTERRUPTED = 130
+_QUIET = {"spark.log.level": "FATAL"}  # why Spark gives up is said in one line
 
 
 @click.command(
@@ -68,7 +69,7 @@ def archive(
         def show(done: Archived) -> None:
             bar.show(0, f"{counted(done.total, 'attempt')} archived")
 
-        spark = penstock.spark.session(master, "penstock", SESSION_CONFIG)
+        spark = penstock.spark.session(master, "penstock", SESSION_CONFIG | _QUIET)
         if has_own_process():
             _stop_on_signals(stop)  # after the session is there, as PySpark takes SIGINT too
         done = penstock.spark.archive(

@@ -48,6 +48,8 @@ _BATCH_ROWS = 1_000_000
 _QUERIES_AT_A_TIME = 4
 # How long it may take until a failure, or the wish to stop, is seen.
 _LOOK_EVERY_S = 1
+# What Spark says if another process has planned the same batch.
+_TWO_WRITERS = "CONCURRENT_STREAM_LOG_UPDATE"
 # What Spark, Java and the storage of a lake raise.
 _FAILURES = (PySparkException, Py4JError, DeltaError, OSError)
 
@@ -294,6 +296,11 @@ def _explained(what: str) -> Iterator[None]:
     try:
         yield
     except _FAILURES as error:
+        if _TWO_WRITERS in str(error):
+            raise LakeConflict(
+                f"{what}: another archive goes on with the same checkpoint, and this one has had "
+                "no effect since; run one archive for each lake"
+            ) from error
         raise ArchiveFailed(
             f"{what}: {reason_of(error)}; the lake has what it had, and another run goes on there"
         ) from error

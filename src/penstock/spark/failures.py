@@ -13,6 +13,7 @@ _REASON = re.compile(r"^(?:Caused by: |: )?((?:\w+\.)*\w*(?:Error|Exception): .+
 # The library for Delta tables puts each cause into a line of its own, in colour.
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _CAUSE = re.compile(r"\s*\n\s*↳\s*")
+_QUERY = re.compile(r"^\[STREAM_FAILED\] Query .*? terminated with exception: ")
 _MOST_CHARACTERS = 300
 
 
@@ -35,6 +36,7 @@ def reason_of(error: BaseException) -> str:
     text = _CAUSE.sub(": ", _COLOUR.sub("", str(error))).strip()
     named = _REASON.findall(text)
     line = named[-1] if named else (text.splitlines() or [type(error).__name__])[0]
+    line = _QUERY.sub("", line)
     if len(line) <= _MOST_CHARACTERS:
         return line
     half = _MOST_CHARACTERS // 2  # the first words say what, the last ones why
