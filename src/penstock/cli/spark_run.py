@@ -11,7 +11,15 @@ from penstock.cli.options import Target, examples, with_store
 from penstock.cli.progress import ProgressBar
 from penstock.cli.render import counted, duration, print_json, print_table
 from penstock.cli.worker import weighted
-from penstock.model.workers import HEARTBEAT_MS, LEASE_MS
+from penstock.cli.worker_options import (
+    check_lease,
+    concurrency_option,
+    grace_option,
+    heartbeat_option,
+    lease_option,
+    served_option,
+    strict_option,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,14 +36,8 @@ _QUIET = {"spark.log.level": "FATAL"}  # why Spark gives up is said in one line
     )
 )
 @click.argument("module")
-@click.option(
-    "-q",
-    "--queue",
-    "queues",
-    metavar="QUEUE[=WEIGHT]",
-    multiple=True,
-    required=True,
-    help="Give it again for more queues. With weights, they share what is started.",
+@served_option(
+    "Give it again for more queues. With weights, they share what is started.", required=True
 )
 @click.option("--master", metavar="URL", help="Where Spark runs. Default: local[*].")
 @click.option(
@@ -46,21 +48,13 @@ _QUIET = {"spark.log.level": "FATAL"}  # why Spark gives up is said in one line
     type=click.IntRange(1),
     help="How many, each a Spark task. Default: as many as Spark runs at a time.",
 )
-@click.option(
-    "-c",
-    "--concurrency",
-    metavar="N",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Tasks at a time, in each worker.",
-)
+@concurrency_option("Tasks at a time, in each worker.")
 @click.option(
     "--until-empty",
     is_flag=True,
     help="End when nothing is left in the queues. Else Ctrl-C ends it.",
 )
-@click.option("--strict", is_flag=True, help="Serve a queue only while those before it are empty.")
+@strict_option
 @click.option(
     "--py-files",
     metavar="FILE,...",
@@ -76,31 +70,9 @@ _QUIET = {"spark.log.level": "FATAL"}  # why Spark gives up is said in one line
 @click.option(
     "--conf", metavar="NAME=VALUE", multiple=True, help="A setting of Spark; may be given again."
 )
-@click.option(
-    "--grace",
-    "grace_s",
-    metavar="S",
-    type=click.FloatRange(0),
-    default=30.0,
-    show_default=True,
-    help="Seconds that running tasks have to end when stopped.",
-)
-@click.option(
-    "--lease-ms",
-    metavar="MS",
-    type=click.IntRange(1),
-    default=LEASE_MS,
-    show_default=True,
-    help="Tasks of a worker return this long after it died.",
-)
-@click.option(
-    "--heartbeat-ms",
-    metavar="MS",
-    type=click.IntRange(1),
-    default=HEARTBEAT_MS,
-    show_default=True,
-    help="How often the lease is renewed.",
-)
+@grace_option
+@lease_option("Tasks of a worker return this long after it died.")
+@heartbeat_option
 @click.option("--name", help="Of all these workers, to pause them by. Default: spark-...")
 @with_store
 def run(
@@ -125,8 +97,7 @@ def run(
     Each worker is a Spark task that runs `penstock worker run MODULE`. If its executor dies, what
     it held goes back to the queue, and Spark starts it again elsewhere.
     """
-    if heartbeat_ms >= lease_ms:
-        raise click.UsageError("--heartbeat-ms must be less than --lease-ms.")
+    check_lease(lease_ms, heartbeat_ms)
     config = _settings(conf)
     # Here, as it takes a second, and needs what `penstock[spark]` installs.
     from penstock.spark import run as run_on_spark  # noqa: PLC0415

@@ -12,8 +12,17 @@ from rich.text import Text
 
 from penstock.cli.options import Target, examples, has_own_process, with_store
 from penstock.cli.render import counted, duration, print_facts, print_json, print_table, say
+from penstock.cli.worker_options import (
+    check_lease,
+    concurrency_option,
+    grace_option,
+    heartbeat_option,
+    lease_option,
+    served_option,
+    strict_option,
+)
 from penstock.errors import QueueNotFound, WorkerNotFound
-from penstock.model.workers import HEARTBEAT_MS, LEASE_MS, WorkerInfo, pausable_name
+from penstock.model.workers import WorkerInfo, pausable_name
 from penstock.worker.run import run_worker
 from penstock.worker.supervisor import CAN_SUPERVISE, Board, supervise
 
@@ -31,49 +40,12 @@ def worker() -> None:
 
 @worker.command(epilog=examples("penstock worker run app.tasks -q mail -q images -c 8"))
 @click.argument("module")
-@click.option(
-    "-q",
-    "--queue",
-    "queues",
-    metavar="QUEUE[=WEIGHT]",
-    multiple=True,
-    help="Default: all that MODULE handles. With weights, queues share what is started.",
-)
-@click.option("--strict", is_flag=True, help="Serve a queue only while those before it are empty.")
-@click.option(
-    "-c",
-    "--concurrency",
-    metavar="N",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Tasks at a time.",
-)
-@click.option(
-    "--grace",
-    "grace_s",
-    metavar="S",
-    type=click.FloatRange(0),
-    default=30.0,
-    show_default=True,
-    help="Seconds that running tasks have to end when stopped.",
-)
-@click.option(
-    "--lease-ms",
-    metavar="MS",
-    type=click.IntRange(1),
-    default=LEASE_MS,
-    show_default=True,
-    help="Its tasks return this long after it died.",
-)
-@click.option(
-    "--heartbeat-ms",
-    metavar="MS",
-    type=click.IntRange(1),
-    default=HEARTBEAT_MS,
-    show_default=True,
-    help="How often the lease is renewed.",
-)
+@served_option("Default: all that MODULE handles. With weights, queues share what is started.")
+@strict_option
+@concurrency_option("Tasks at a time.")
+@grace_option
+@lease_option("Its tasks return this long after it died.")
+@heartbeat_option
 @click.option("--name", help="How its id begins. Default: host and process id.")
 @click.option(
     "--until-empty",
@@ -111,8 +83,7 @@ def run(
     If the worker is killed, its work goes back at once, and the jobs that it held say by which
     signal and how much memory it had.
     """
-    if heartbeat_ms >= lease_ms:
-        raise click.UsageError("--heartbeat-ms must be less than --lease-ms.")
+    check_lease(lease_ms, heartbeat_ms)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     names, weights = weighted(queues)
     settings = at.settings()
