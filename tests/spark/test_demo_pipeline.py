@@ -8,16 +8,19 @@ import signal
 import subprocess
 import sys
 import tempfile
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil  # type: ignore[import-untyped]
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
 from penstock.client._sync.fsck import Report
 from penstock.demo.orders.generate import write_orders
 from penstock.demo.orders.outcome import Joined, find_disagreements
+from penstock.demo.orders.view import Steps
 from penstock.model.invariants import Violation
 from tests.servers import wait_for
 from tests.spark.conftest import TIMEOUT_S
@@ -104,6 +107,29 @@ def test_a_folder_with_something_in_it_is_refused(temporary: Path) -> None:
     assert ended.returncode == 1
     assert f"the folder {temporary} is not empty; name a new one" in ended.stderr
     assert (temporary / "mine").read_text() == "precious"
+
+
+def test_each_step_is_said_when_it_begins_and_how_far_it_is_only_sometimes() -> None:
+    lines = StringIO()
+    view = Steps(Console(file=lines, width=80))
+
+    with view:
+        view.begin("Spark joins the results")
+        view.show("orders sent", 1, 9)
+        view.tell("9 orders sent")
+
+    said = [line.partition(" s  ")[2] for line in lines.getvalue().splitlines()]
+    assert said == ["Spark joins the results ...", "9 orders sent"]
+
+
+def test_on_a_terminal_a_step_has_a_bar() -> None:
+    screen = StringIO()
+    view = Steps(Console(file=screen, width=80, force_terminal=True))
+
+    with view:
+        view.begin("Spark joins the results")
+
+    assert "Spark joins the results" in screen.getvalue()
 
 
 def test_the_same_seed_makes_the_same_orders(tmp_path: Path) -> None:

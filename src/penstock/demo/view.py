@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,9 +12,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from types import TracebackType
+from penstock.demo.narration import Narrator, print_totals
 
+if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from penstock.demo.outcome import Outcome
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 _STYLES = {"alive": "green", "recovered": "green", "killed": "bold red", "frozen": "bold cyan"}
 _EVENTS = 12
-_SPEAK_EVERY_S = 3.0
 
 
 class View(Protocol):
@@ -36,41 +34,28 @@ class View(Protocol):
         """This is how things are; called many times a second."""
 
     def __enter__(self) -> View: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
 
 
 class Lines:
     """One line per event, and one every few seconds in between."""
 
     def __init__(self, console: Console, is_silent: bool = False) -> None:
-        self._console = console
-        self._is_silent = is_silent
-        self._began_at = time.monotonic()
-        self._spoke_at = self._began_at
+        self._narrator = Narrator(console, is_silent)
 
     def tell(self, event: str) -> None:
-        self._spoke_at = time.monotonic()
-        if not self._is_silent:
-            self._console.print(f"{self._spoke_at - self._began_at:5.1f} s  {event}")
+        self._narrator.say(event)
 
     def show(self, scene: Scene) -> None:
-        if scene.finished and time.monotonic() - self._spoke_at > _SPEAK_EVERY_S:
-            self.tell(f"{scene.finished:,} of {scene.tasks:,} finished, {scene.tasks_per_s:,.0f}/s")
+        if scene.finished:
+            self._narrator.say_sometimes(
+                f"{scene.finished:,} of {scene.tasks:,} finished, {scene.tasks_per_s:,.0f}/s"
+            )
 
     def __enter__(self) -> Lines:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         pass
 
 
@@ -78,13 +63,13 @@ class Picture:
     """A progress bar, the workers and the latest events, redrawn in place."""
 
     def __init__(self, console: Console) -> None:
-        self._began_at = time.monotonic()
+        self._narrator = Narrator(console)
         self._events: deque[str] = deque(maxlen=_EVENTS)
         self._scene: Scene | None = None
         self._live = Live(console=console, refresh_per_second=8, get_renderable=self._draw)
 
     def tell(self, event: str) -> None:
-        self._events.append(f"{time.monotonic() - self._began_at:5.1f} s  {event}")
+        self._events.append(self._narrator.timed(event))
 
     def show(self, scene: Scene) -> None:
         self._scene = scene
@@ -93,12 +78,7 @@ class Picture:
         self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._live.stop()
 
     def _draw(self) -> RenderableType:
@@ -135,7 +115,6 @@ def _workers(scene: Scene) -> Table:
 
 
 def print_outcome(console: Console, outcome: Outcome) -> None:
-    """The final table, and what is wrong if anything is."""
     rows = {
         "accepted": f"{outcome.accepted:,}",
         "finished": f"{outcome.finished:,}",
@@ -146,14 +125,10 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
         "tasks/s, kill and freeze included": f"{outcome.tasks_per_s:,.0f}",
         "seconds in all": f"{outcome.seconds:.1f}",
     }
-    table = Table(box=box.SIMPLE_HEAD, show_header=False, pad_edge=False)
-    table.add_column()
-    table.add_column(justify="right")
-    for name, value in rows.items():
-        is_bad = name == "lost" and outcome.lost > 0
-        table.add_row(name, Text(value, style="bold red" if is_bad else "bold"))
-    console.print(table)
-    for disagreement in outcome.disagreements:
-        console.print(Text(f"wrong: {disagreement}", style="bold red"))
-    if not outcome.disagreements:
-        console.print(Text("every accepted task ran, and every count agrees", style="green"))
+    print_totals(
+        console,
+        rows,
+        outcome.disagreements,
+        "every accepted task ran, and every count agrees",
+        bad=["lost"] if outcome.lost else [],
+    )

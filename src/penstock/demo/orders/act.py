@@ -34,7 +34,7 @@ def play(
             stage = Stage(server.start().url, orders, lease_ms, work, kept, view)
             try:
                 with view:
-                    view.tell("starting Spark")
+                    view.begin("starting Spark")
                     with interruption.put_off():
                         stage.start_spark()
                         interruption.take_back()

@@ -30,13 +30,14 @@ def tell_story(stage: Stage) -> Outcome:
     sent = _send(stage)
     recovery_s = _work_here(stage)
     _work_on_spark(stage)
+    stage.view.begin("Spark joins what became of the jobs to the orders")
     results = steps.join_results(stage.spark, stage.files, stage.store).cache()
     joined = _count(stage, results)
     letters = _remind(stage, results)
     in_redis, in_lake = _archive(stage)
     _report(stage)
 
-    stage.view.tell("counting everything once more")
+    stage.view.begin("counting everything once more")
     report = fsck.check(stage.client)
     return Outcome(
         orders=stage.orders,
@@ -68,12 +69,14 @@ def _send(stage: Stage) -> int:
     stage.queue.configure(keep_count=10 * stage.orders, keep_bytes=2**40)
     stage.client.jobs(jobs.REMINDERS).configure()
     stage.queue.mark_history(_READER, "0-0")
+    stage.view.begin("Spark reads them and sends jobs")
     sent = steps.send_orders(
         stage.spark,
         stage.files,
         stage.store,
         stage.work / "checkpoint",
-        lambda rows: stage.view.show("orders sent", rows, stage.orders),
+        # None is sent before Spark has planned how; that takes seconds, and is no news.
+        lambda rows: stage.view.show("orders sent", rows, stage.orders) if rows else None,
     )
     stage.view.tell(f"Spark sent {sent:,} of them as jobs; the bank takes {rate:,} a second")
     return sent
@@ -104,6 +107,7 @@ def _kill(stage: Stage, worker: WorkerProcess) -> float:
 
 
 def _work_on_spark(stage: Stage) -> None:
+    stage.view.begin("Spark starts workers on its executors")
     summaries = steps.work_on_spark(
         stage.spark,
         stage.store,
@@ -132,6 +136,7 @@ def _count(stage: Stage, results: DataFrame) -> Joined:
 
 def _remind(stage: Stage, results: DataFrame) -> int:
     """Returns how many letters were written."""
+    stage.view.begin("a job for each customer whose card was refused")
     stage.start_worker(jobs.REMINDERS)
     letters = steps.remind_customers(
         results,
@@ -148,6 +153,7 @@ def _archive(stage: Stage) -> tuple[list[str], list[str]]:
     """Returns the attempts that Redis has, and those of the lake."""
     spark, queues = stage.spark, f"{jobs.ORDERS},{jobs.REMINDERS}"
     reader = spark.read.format("penstock").options(**stage.store._asdict())
+    stage.view.begin("reading the history of all attempts")
     in_redis = _places(reader.option("history", queues).load())
     steps.keep_history(
         spark,

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
-from rich import box
 from rich.progress import BarColumn, Progress, TextColumn
-from rich.table import Table
-from rich.text import Text
+
+from penstock.demo.narration import Narrator, print_totals
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from rich.console import Console
 
     from penstock.demo.orders.outcome import Outcome
-
-_SPEAK_EVERY_S = 3.0
 
 
 class Steps:
@@ -25,9 +19,7 @@ class Steps:
 
     def __init__(self, console: Console, is_silent: bool = False) -> None:
         self._console = console
-        self._is_silent = is_silent
-        self._began_at = time.monotonic()
-        self._spoke_at = self._began_at
+        self._narrator = Narrator(console, is_silent)
         columns = (BarColumn(40), TextColumn("{task.description}"))
         self._bar = Progress(*columns, console=console, transient=True)
         self._step = self._bar.add_task("", visible=False)
@@ -35,7 +27,14 @@ class Steps:
     def tell(self, event: str) -> None:
         """Something happened; what was in progress is over."""
         self._bar.update(self._step, visible=False)
-        self._say(event)
+        self._narrator.say(event)
+
+    def begin(self, step: str) -> None:
+        """A step has begun of which nobody knows how far it is."""
+        if self._console.is_terminal:
+            self._bar.update(self._step, completed=0, total=None, description=step, visible=True)
+        else:
+            self._narrator.say(f"{step} ...")
 
     def show(self, what: str, done: int, total: int) -> None:
         """So much of a step is done; called many times a second."""
@@ -44,32 +43,22 @@ class Steps:
             self._bar.update(
                 self._step, completed=done, total=total, description=text, visible=True
             )
-        elif time.monotonic() - self._spoke_at > _SPEAK_EVERY_S:
-            self._say(text)
-
-    def _say(self, text: str) -> None:
-        self._spoke_at = time.monotonic()
-        if not self._is_silent:
-            self._console.print(f"{self._spoke_at - self._began_at:5.1f} s  {text}")
+        else:
+            self._narrator.say_sometimes(text)
 
     def __enter__(self) -> Steps:
         if self._console.is_terminal:
             self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._console.is_terminal:
             self._bar.stop()
 
 
 def print_outcome(console: Console, outcome: Outcome) -> None:
     """The final table, what is wrong if anything is, and where to read on."""
-    rows = {
+    counts = {
         "orders": outcome.orders,
         "paid": outcome.done,
         "paid after an attempt that failed": outcome.failed_before,
@@ -80,18 +69,12 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
         "attempts in Redis": outcome.attempts,
         "attempts in the lake": outcome.archived,
     }
-    table = Table(box=box.SIMPLE_HEAD, show_header=False, pad_edge=False)
-    table.add_column()
-    table.add_column(justify="right")
-    for name, value in rows.items():
-        table.add_row(name, Text(f"{value:,}", style="bold"))
-    table.add_row("seconds in all", Text(f"{outcome.seconds:.1f}", style="bold"))
-    console.print(table)
-    for disagreement in outcome.disagreements:
-        console.print(Text(f"wrong: {disagreement}", style="bold red"))
-    if not outcome.disagreements:
-        console.print(
-            Text("every order has one job that ended, and every count agrees", style="green")
-        )
+    print_totals(
+        console,
+        {name: f"{count:,}" for name, count in counts.items()}
+        | {"seconds in all": f"{outcome.seconds:.1f}"},
+        outcome.disagreements,
+        "every order has one job that ended, and every count agrees",
+    )
     console.print(f"the lake    {outcome.lake}", soft_wrap=True)
     console.print(f"the report  {outcome.report}", soft_wrap=True)
