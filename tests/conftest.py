@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 hypothesis.settings.register_profile("penstock", deadline=None)
 hypothesis.settings.load_profile("penstock")
 
+# No Java of a test runs long enough for well-compiled code to pay.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 # Here, because pytest refuses it in the conftest of a folder further down.
 pytest_plugins = ["pytester"]
 

@@ -58,6 +58,8 @@ def spark(
             {
                 "spark.sql.shuffle.partitions": "2",
                 "spark.ui.enabled": "false",
+                # Of 15 s, in which a busy machine may not get round to it.
+                "spark.python.authenticate.socketTimeout": "120s",
                 "spark.sql.warehouse.dir": str(folder / "warehouse"),
                 "spark.local.dir": str(folder / "local"),
                 "spark.eventLog.enabled": "true",
