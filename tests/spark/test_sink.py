@@ -104,6 +104,26 @@ def test_a_commit_without_all_partitions_decides_nothing(
     assert ps.queues() == []
 
 
+def test_what_finds_no_room_in_time_is_said_and_moved_later(
+    sink: Callable[..., BatchSink], ps: penstock.Penstock, caplog: pytest.LogCaptureFixture
+) -> None:
+    ps.queue("mail").configure(max_length=2)
+    writer = sink(wait_timeout="0", batch_id="b")
+
+    writer.commit([writer.write(rows("a", "b", "c"))])
+
+    assert ps.queue("mail").page().tasks == [b"a", b"b"]
+    [said] = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert said == (
+        "the queue has no room, so the rest of the batch is moved when it has, by workers and "
+        "later writes queue=mail batch=batch b left=1"
+    )
+    assert check(ps).violations == []
+    ps.queue("mail").configure(max_length=None)
+    assert move_batches(ps.store, ps.keys.queue("mail"), "tasks").left == 0
+    assert ps.queue("mail").page().tasks == [b"a", b"b", b"c"]
+
+
 def test_what_is_staged_is_limited_over_all_partitions(sink: Callable[..., BatchSink]) -> None:
     writer = sink(max_staged_bytes="100")
     writer.write(rows("x" * 60))

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import redis
 from pyspark.errors import PySparkException
 
+import penstock
 from penstock.client._sync.fsck import check
 
 if TYPE_CHECKING:
@@ -17,7 +21,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
-    import penstock
     from tests.servers import RedisServer
 
 ROWS = 5_000
@@ -123,11 +126,12 @@ def test_a_stream_writes_each_of_its_batches_once(
     rows.write.parquet(str(tmp_path / "source"))
     checkpoint = tmp_path / "checkpoint"
 
-    def run() -> None:
+    def run(partitions: int) -> None:
         source = spark.readStream.schema("payload string").option("maxFilesPerTrigger", 1)
-        stream = source.parquet(str(tmp_path / "source")).writeStream.format("penstock")
+        stream = source.parquet(str(tmp_path / "source")).repartition(partitions)
         query = (
-            stream.option("url", server.url)
+            stream.writeStream.format("penstock")
+            .option("url", server.url)
             .option("namespace", namespace)
             .option("queue", "mail")
             .option("checkpointLocation", str(checkpoint))
@@ -136,12 +140,14 @@ def test_a_stream_writes_each_of_its_batches_once(
         )
         query.awaitTermination()
 
-    run()
+    run(2)
     # As if the driver had died before it could note that the last batch was committed.
     last = max((checkpoint / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
     last.unlink()
     last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
-    run()
+    run(3)  # so its partitions hold other rows than the first time
+
+    assert last.exists()
 
     assert_each_row_is_there_once(ps)
 
@@ -169,6 +175,41 @@ def test_a_task_that_fails_half_way_and_is_tried_again_sends_its_rows_once(
 
     assert has_failed.exists()
     assert_each_row_is_there_once(ps)
+
+
+def test_a_task_that_fails_after_it_has_staged_sends_its_rows_once(
+    spark: SparkSession,
+    write: Callable[[DataFrame], DataFrameWriter],
+    server: RedisServer,
+    ps: penstock.Penstock,
+    tmp_path: Path,
+) -> None:
+    has_failed, socket = tmp_path / "has failed", str(server.socket)
+    staged = ps.keys.queue("mail").stage("*")
+
+    def fail_once_staged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+        if not has_failed.exists():
+            has_failed.touch()
+            client, deadline = redis.Redis(unix_socket_path=socket), time.monotonic() + 60
+            while not any(client.scan_iter(staged, 1000)) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            raise RuntimeError("after it has staged")
+
+    # More than the pipe from the JVM to the task holds, or nothing is staged before the end.
+    numbers = spark.range(0, 20_000, 1, 1).selectExpr("concat(repeat('x', 100), id) as payload")
+    rows = numbers.mapInArrow(fail_once_staged, "payload string")
+
+    write(rows).option("queue", "mail").save()
+
+    assert has_failed.exists()
+    queue = ps.queue("mail")
+    pages = [queue.page(at, 1000).tasks for at in range(0, queue.count(), 1000)]
+    assert Counter(task for page in pages for task in page) == {
+        b"x" * 100 + b"%d" % number: 1 for number in range(20_000)
+    }
+    assert any(server.client.scan_iter(staged, 1000))  # of the first attempt; it expires
+    assert check(ps).violations == []
 
 
 @pytest.mark.parametrize(
@@ -279,6 +320,55 @@ def test_a_full_queue_takes_what_it_has_room_for_and_the_write_ends_in_time(
     write(rows.limit(0)).option("queue", "mail").save()
 
     assert [int(task) for task in ps.queue("mail").page().tasks] == [0, 1, 2, 3, 4]
+
+
+def test_a_full_queue_of_jobs_takes_the_rest_of_a_batch_when_the_write_is_run_again(
+    spark: SparkSession,
+    write: Callable[[DataFrame], DataFrameWriter],
+    ps: penstock.Penstock,
+) -> None:
+    orders = ps.jobs("orders")
+    orders.configure(max_length=2)
+    writer = write(spark.range(5).coalesce(1)).option("jobs", "orders").option("type", "bill")
+    writer = writer.option("batch_id", "today").option("wait_timeout", "0")
+
+    writer.save()
+    moved = [json.loads(job.data)["id"] for job in orders.page("ready").jobs]
+    orders.configure(max_length=None)
+    writer.save()
+
+    assert moved == [0, 1]
+    found = [json.loads(job.data)["id"] for job in orders.page("ready").jobs]
+    assert found == [0, 1, 2, 3, 4]
+    assert check(ps).violations == []
+
+
+def test_a_full_store_refuses_a_batch_as_a_whole_and_takes_it_when_there_is_room(
+    spark: SparkSession, own_server: RedisServer, namespace: str
+) -> None:
+    rows = spark.range(0, 20_000, 1, 2).selectExpr("concat(repeat('x', 100), id) as payload")
+    options = {"url": own_server.url, "namespace": namespace, "queue": "mail"}
+    writer = rows.write.format("penstock").mode("append").options(**options)
+    writer = writer.option("batch_id", "today")
+    client: Any = own_server.client
+    with penstock.connect(own_server.url, namespace=namespace) as ps:
+        client.config_set("maxmemory", client.info("memory")["used_memory"] + 500_000)
+
+        with pytest.raises(
+            PySparkException, match=r"StoreFull: the store at .* is out of memory \(max"
+        ):
+            writer.save()
+        queues = ps.queues()
+        client.config_set("maxmemory", 0)
+        writer.save()
+
+        assert queues == []
+        queue = ps.queue("mail")
+        pages = [queue.page(at, 1000).tasks for at in range(0, queue.count(), 1000)]
+        assert Counter(task for page in pages for task in page) == {
+            b"x" * 100 + b"%d" % number: 1 for number in range(20_000)
+        }
+        assert check(ps).violations == []
 
 
 def test_a_batch_larger_than_may_be_staged_is_refused_as_a_whole(
