@@ -18,7 +18,8 @@ import pyspark
 import pytest
 
 from penstock.spark.java import find_java
-from tests.servers import free_port, wait_for
+from tests.servers import wait_for
+from tests.spark.clusters import START_S, standalone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(600)]
 
-START_S = 240.0
-"""How long a cluster may take to run its first worker."""
 APP = """
 import os, time
 from pathlib import Path
@@ -173,38 +172,3 @@ def pack_python(archive: Path, folder: Path) -> None:
     python.chmod(0o755)
     with tarfile.open(archive, "w:gz") as packed:
         packed.add(folder / "bin", "bin")
-
-
-@contextmanager
-def standalone(environment: dict[str, str], folder: Path) -> Iterator[str]:
-    """A master and a worker of Spark's own kind of cluster; the URL of the master."""
-    port = free_port()
-    url = f"spark://127.0.0.1:{port}"
-    program = str(Path(environment["SPARK_HOME"]) / "bin" / "spark-class")
-    kinds = {
-        "master.Master": ["--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"],
-        "worker.Worker": ["--host", "127.0.0.1", "--cores", "2", "--memory", "1g"],
-    }
-    kinds["worker.Worker"] += ["--webui-port", "0", "--work-dir", str(folder / "work"), url]
-    started: list[subprocess.Popen[bytes]] = []
-    try:
-        for kind, options in kinds.items():
-            with (folder / f"{kind}.log").open("wb") as log:
-                started.append(
-                    subprocess.Popen(
-                        [program, f"org.apache.spark.deploy.{kind}", *options],
-                        env=environment,
-                        stdout=log,
-                        stderr=log,
-                    )
-                )
-        wait_for(lambda: "registered with master" in log_of(folder), START_S)
-        yield url
-    finally:
-        for process in reversed(started):
-            process.terminate()
-            process.wait(30)
-
-
-def log_of(folder: Path) -> str:
-    return (folder / "worker.Worker.log").read_text()

@@ -1,0 +1,105 @@
+"""Spark runs a second copy of a slow task: the rows of one of the two get in."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyspark
+import pytest
+
+from penstock.client._sync.fsck import check
+from penstock.spark.java import find_java
+from tests.spark.clusters import START_S, standalone
+
+if TYPE_CHECKING:
+    import penstock
+    from tests.servers import RedisServer
+
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(600)]
+
+ROWS, PARTITIONS = 40_000, 4
+HOSTS = ("127.0.0.1", "127.0.0.2")
+"""Spark never runs the copy of a task on the host where the task runs."""
+
+PROGRAM = f"""
+import sys, time
+import penstock.spark
+from pyspark import TaskContext
+
+master, events = sys.argv[1:]
+spark = penstock.spark.session(master, config={{
+    "spark.ui.enabled": "false",
+    "spark.executor.memory": "512m",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+    "spark.speculation": "true",
+    "spark.speculation.interval": "50ms",
+    "spark.speculation.quantile": "0.5",
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.compress": "false",
+    "spark.eventLog.dir": events,
+}})
+
+def slow_at_first(batches):
+    context = TaskContext.get()
+    yield from batches
+    while context.partitionId() == 1 and context.attemptNumber() == 0:
+        time.sleep(0.1)  # until Spark ends it, as its twin is done
+
+# More than the pipe from the JVM to a task holds, in several Arrow batches, so that the slow one
+# has staged rows.
+rows = spark.range(0, {ROWS}, 1, {PARTITIONS}).selectExpr("concat(repeat('x', 100), id) AS payload")
+rows = rows.mapInArrow(slow_at_first, "payload string")
+rows.write.format("penstock").mode("append").option("queue", "mail").save()
+spark.stop()
+"""
+
+
+def test_a_slow_task_with_a_speculative_twin_sends_its_rows_once(
+    server: RedisServer, namespace: str, ps: penstock.Penstock, tmp_path: Path
+) -> None:
+    events = tmp_path / "events"
+    events.mkdir()
+    environment = {
+        **os.environ,
+        "PENSTOCK_URL": server.url,
+        "PENSTOCK_NAMESPACE": namespace,
+        "JAVA_HOME": str(find_java()),
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_LOCAL_DIRS": str(tmp_path / "local"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    with standalone(environment, tmp_path, HOSTS, cores=1) as master:
+        ended = subprocess.run(
+            [sys.executable, "-c", PROGRAM, master, events.as_uri()],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=START_S,
+            check=False,
+        )
+
+    assert ended.returncode == 0, ended.stderr
+    attempts = [task for task in tasks(events) if task["Index"] == 1]
+    assert [(task["Speculative"], task["Killed"]) for task in attempts] == [
+        (False, True),
+        (True, False),
+    ]
+    queue = ps.queue("mail")
+    found = [task for at in range(0, queue.count(), 1000) for task in queue.page(at, 1000).tasks]
+    assert sorted(found) == sorted(b"x" * 100 + b"%d" % number for number in range(ROWS))
+    left = list(server.client.scan_iter(ps.keys.queue("mail").stage("*"), 1000))
+    assert len(left) == 1  # what the slow one has staged; it expires
+    assert check(ps).violations == []
+
+
+def tasks(events: Path) -> list[dict[str, Any]]:
+    """What Spark says about tasks that have ended, in the order in which they began."""
+    lines = [line for file in events.rglob("events_*") for line in file.read_text().splitlines()]
+    ended = [event for event in map(json.loads, lines) if event["Event"] == "SparkListenerTaskEnd"]
+    return sorted((event["Task Info"] for event in ended), key=lambda task: task["Launch Time"])
