@@ -133,14 +133,20 @@ import penstock.spark
 spark = penstock.spark.session()
 assert type(spark).__module__ == "pyspark.sql.connect.session"
 print(spark.read.format("penstock").option("queue", "mail").load().count())
+orders = spark.range(3).selectExpr("id AS order")
+for _ in range(2):
+    writer = orders.write.format("penstock").mode("append").option("jobs", "orders")
+    writer.option("type", "bill").option("batch_id", "today").save()
+jobs = spark.read.format("penstock").options(jobs="orders", state="ready").load()
+print(sorted(row.data for row in jobs.collect()))
 spark.stop()
 """
 
 
 @pytest.mark.xdist_group("spark")
 @pytest.mark.timeout(240)
-def test_a_session_of_spark_connect_reads_too(
-    server: RedisServer, namespace: str, queue: penstock.Queue
+def test_a_session_of_spark_connect_reads_and_writes_too(
+    server: RedisServer, namespace: str, ps: penstock.Penstock, queue: penstock.Queue
 ) -> None:
     queue.enqueue_many([b"a", b"b"])
     names = {"PENSTOCK_URL": server.url, "PENSTOCK_NAMESPACE": namespace}
@@ -153,5 +159,7 @@ def test_a_session_of_spark_connect_reads_too(
         check=False,
     )
 
-    assert run.stdout == "2\n", run.stderr
+    orders = ['{"order":0}', '{"order":1}', '{"order":2}']
+    assert run.stdout == f"2\n{orders}\n", run.stderr
+    assert sorted(job.data.decode() for job in ps.jobs("orders").page("ready").jobs) == orders
     assert "UserWarning" not in run.stderr
