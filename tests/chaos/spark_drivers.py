@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ import penstock
 from penstock.client._sync.fsck import check
 from tests.chaos.spark_program import DONE, JOBS, READY, TASKS
 from tests.chaos.spark_stops import FOLDER, POINTS, stop_file
+from tests.multisets import assert_each_once
 from tests.servers import wait_for
 
 if TYPE_CHECKING:
@@ -180,21 +180,21 @@ class SparkWorld:
         self._started.append(driver)
         return driver
 
-    def tasks(self) -> Counter[str]:
-        """How often each row is in the queue of tasks."""
+    def tasks(self) -> list[str]:
+        """The rows in the queue of tasks."""
         queue = self.ps.queue(TASKS)
         if queue.name not in self.ps.queues():
-            return Counter()
+            return []
         pages = (queue.page(at, 1000).tasks for at in range(0, queue.count(), 1000))
-        return Counter(task.decode() for page in pages for task in page)
+        return [task.decode() for page in pages for task in page]
 
-    def jobs(self) -> Counter[str]:
-        """How often each row is in the queue of jobs."""
-        found: Counter[str] = Counter()
+    def jobs(self) -> list[str]:
+        """The rows in the queue of jobs."""
+        found: list[str] = []
         is_last, after = JOBS not in self.ps.queues(), ""
         while not is_last:
             page = self.ps.jobs(JOBS).page("ready", after=after, limit=1000)
-            found.update(json.loads(job.data)["payload"] for job in page.jobs)
+            found.extend(json.loads(job.data)["payload"] for job in page.jobs)
             is_last, after = not page.cursor, page.cursor
         return found
 
@@ -208,12 +208,6 @@ class SparkWorld:
         """What attempts have staged that is not in its queue, those of dead drivers included."""
         client: Any = self.server.client
         return set(client.scan_iter("*}:stage:*", 1000))
-
-
-def assert_each_once(found: Counter[str], expected: Iterable[str]) -> None:
-    wanted = Counter(expected)
-    lost, double = wanted - found, found - wanted
-    assert (lost.total(), double.total()) == (0, 0), (lost.most_common(3), double.most_common(3))
 
 
 def _children(pid: int) -> list[Any]:

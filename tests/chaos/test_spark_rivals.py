@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.client._sync.fsck import check
-from tests.chaos.spark_drivers import assert_each_once
 from tests.chaos.spark_program import JOBS, TASKS
+from tests.multisets import assert_each_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,6 +14,7 @@ import pytest
 
 from penstock.client._sync.fsck import check
 from penstock.spark.java import find_java
+from tests.multisets import assert_each_once
 from tests.spark.clusters import START_S, standalone
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def test_a_slow_task_with_a_speculative_twin_sends_its_rows_once(
     ]
     queue = ps.queue("mail")
     found = [task for at in range(0, queue.count(), 1000) for task in queue.page(at, 1000).tasks]
-    assert sorted(found) == sorted(b"x" * 100 + b"%d" % number for number in range(ROWS))
+    assert_each_once(found, (b"x" * 100 + b"%d" % number for number in range(ROWS)))
     left = list(server.client.scan_iter(ps.keys.queue("mail").stage("*"), 1000))
     assert len(left) == 1  # what the slow one has staged; it expires
     assert check(ps).violations == []

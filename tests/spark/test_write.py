@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +12,7 @@ from pyspark.errors import PySparkException
 
 import penstock
 from penstock.client._sync.fsck import check
+from tests.multisets import assert_each_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,6 +43,11 @@ def assert_each_row_is_there_once(ps: penstock.Penstock) -> None:
     tasks = {task for at in range(0, ROWS, 1000) for task in queue.page(at, 1000).tasks}
     assert tasks == {b"%d" % number for number in range(ROWS)}
     assert check(ps).violations == []
+
+
+def tasks_of(ps: penstock.Penstock) -> list[bytes]:
+    queue = ps.queue("mail")
+    return [task for at in range(0, queue.count(), 1000) for task in queue.page(at, 1000).tasks]
 
 
 def test_rows_become_tasks_once(
@@ -203,11 +208,7 @@ def test_a_task_that_fails_after_it_has_staged_sends_its_rows_once(
     write(rows).option("queue", "mail").save()
 
     assert has_failed.exists()
-    queue = ps.queue("mail")
-    pages = [queue.page(at, 1000).tasks for at in range(0, queue.count(), 1000)]
-    assert Counter(task for page in pages for task in page) == {
-        b"x" * 100 + b"%d" % number: 1 for number in range(20_000)
-    }
+    assert_each_once(tasks_of(ps), (b"x" * 100 + b"%d" % number for number in range(20_000)))
     assert any(server.client.scan_iter(staged, 1000))  # of the first attempt; it expires
     assert check(ps).violations == []
 
@@ -346,28 +347,25 @@ def test_a_full_queue_of_jobs_takes_the_rest_of_a_batch_when_the_write_is_run_ag
 def test_a_full_store_refuses_a_batch_as_a_whole_and_takes_it_when_there_is_room(
     spark: SparkSession, own_server: RedisServer, namespace: str
 ) -> None:
-    rows = spark.range(0, 20_000, 1, 2).selectExpr("concat(repeat('x', 100), id) as payload")
+    rows = spark.range(0, 40_000, 1, 2).selectExpr("concat(repeat('x', 100), id) as payload")
     options = {"url": own_server.url, "namespace": namespace, "queue": "mail"}
     writer = rows.write.format("penstock").mode("append").options(**options)
     writer = writer.option("batch_id", "today")
     client: Any = own_server.client
     with penstock.connect(own_server.url, namespace=namespace) as ps:
-        client.config_set("maxmemory", client.info("memory")["used_memory"] + 500_000)
+        client.config_set("maxmemory", client.info("memory")["used_memory"] + 2_500_000)
 
         with pytest.raises(
             PySparkException, match=r"StoreFull: the store at .* is out of memory \(max"
         ):
             writer.save()
-        queues = ps.queues()
+        queues, is_staged = ps.queues(), any(client.scan_iter("*}:stage:*", 1000))
         client.config_set("maxmemory", 0)
         writer.save()
 
         assert queues == []
-        queue = ps.queue("mail")
-        pages = [queue.page(at, 1000).tasks for at in range(0, queue.count(), 1000)]
-        assert Counter(task for page in pages for task in page) == {
-            b"x" * 100 + b"%d" % number: 1 for number in range(20_000)
-        }
+        assert is_staged  # so it was refused half way
+        assert_each_once(tasks_of(ps), (b"x" * 100 + b"%d" % number for number in range(40_000)))
         assert check(ps).violations == []
 
 
