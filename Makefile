@@ -14,10 +14,10 @@ help:  ## What there is
 demo: $(VENV)/spark  ## Run the main job on a private Redis, with a crash in the middle, and a pipeline on Spark
 	$(BIN)/penstock demo
 
-test: $(VENV)/dev $(VENV)/system  ## Run all tests but those of chaos
+test: $(VENV)/dev $(VENV)/system  ## Run all tests but the long ones
 	$(BIN)/python -m pytest -n 4 --dist loadgroup
 
-chaos: $(VENV)/dev $(VENV)/system  ## Kill Spark at every step of a write, for a quarter of an hour; not part of test
+chaos: $(VENV)/dev $(VENV)/system  ## Run the long ones: kill Spark at every step of a write, for a quarter of an hour
 	$(BIN)/python -m pytest -m long -v
 
 check: $(VENV)/dev  ## Lint, types, layers; no server needed
