@@ -33,13 +33,15 @@ if TYPE_CHECKING:
     from penstock.spark.sink import BatchSink, Staged, StreamSink
 
 Point = Literal["planned", "staging", "staged", "decided", "moving", "moved"]
-"""planned: nothing is staged. staging: a task has staged its first chunk. staged: all tasks have
+"""planned: nothing is staged. staging: a task has staged its second chunk. staged: all tasks have
 ended, nothing is decided. decided: nothing is moved. moving: the first chunk is. moved: all are,
 and Spark has not been told.
 """
 
 POINTS, FOLDER = "PENSTOCK_TEST_STOP_AT", "PENSTOCK_TEST_STOP_IN"
 _LONGEST_S = 300.0
+_INDEX = 4
+"""Which argument of `stage_chunk` says the place of the chunk in its stage."""
 
 
 def stop_file(folder: Path, queue: str, point: Point) -> Path:
@@ -81,7 +83,8 @@ class Stop:
 
         def stage(*given: Any) -> None:
             stage_chunk(*given)
-            self.at("staging")
+            if given[_INDEX]:
+                self.at("staging")
 
         def decide(*given: Any) -> bool:
             self.at("staged")
