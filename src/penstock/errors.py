@@ -232,7 +232,7 @@ class NoJob(PenstockError):
 
 
 class HistoryLost(PenstockError):
-    """Entries of a history are gone that a reader has not read yet."""
+    """Entries of a history are gone, or damaged, that a reader has not read yet."""
 
     code = "history_lost"
 

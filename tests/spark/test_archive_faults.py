@@ -14,7 +14,7 @@ import psutil  # type: ignore[import-untyped]
 import pytest
 
 import penstock
-from penstock.errors import ArchiveFailed, UnknownLayout
+from penstock.errors import ArchiveFailed, HistoryLost, UnknownLayout
 from tests.servers import wait_for
 from tests.spark.archive_rig import PATIENCE_S, Rig, Running
 
@@ -180,3 +180,22 @@ def test_an_entry_of_a_newer_version_stops_an_archive_that_may_pass_over_gaps_to
     assert rig.rows("gaps", "queue") == []
     (mark,) = ps.jobs("mail").history_bounds().marks
     assert mark.place in rig.rows("attempts", "place")
+
+
+def test_a_damaged_entry_is_an_error_that_names_it_and_can_be_passed_over(
+    rig: Rig, ps: penstock.Penstock, server: RedisServer
+) -> None:
+    ids = rig.world.end_jobs(5)
+    rig.archive("mail")
+    client: Any = server.client
+    place = client.xadd(ps.keys.queue("mail").of_jobs("history"), {"attempt": b"\x01 no entry"})
+    ids += rig.world.end_jobs(5)
+
+    with pytest.raises(HistoryLost, match=f"the entry at {place.decode()} of the history"):
+        rig.archive("mail")
+    done = rig.archive("mail", skip_gap=True)
+
+    assert (done.rows, done.gaps) == ({"mail": 5}, ["mail"])
+    assert rig.jobs() == Counter(ids)
+    (reason,) = rig.rows("gaps", "reason")
+    assert reason == f"the entry at {place.decode()} of the history of queue 'mail' is damaged"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.codec.records import open_ended_attempt
-from penstock.errors import UnknownLayout
+from penstock.errors import HistoryLost, UnknownLayout
 from penstock.spark.history_columns import Page, history_batch
 from tests.unit.test_history_entries import ADDED, OLD
 
@@ -77,3 +77,20 @@ def test_what_is_no_text_is_shown_as_well_as_it_can_be() -> None:
     spoilt = (OLD + ADDED).replace(b"ValueError", b"Value\xffrror")
 
     assert rows_of(Page([b"1-0"], [spoilt]))[0]["error_type"] == "Value�rror"
+
+
+WHOLE = OLD + ADDED
+DAMAGED = [b"", b"\x01", b"\x01 no entry", b"\x01" + b"\xff" * 3000]
+DAMAGED += [OLD[:length] for length in range(len(OLD))]
+DAMAGED += [WHOLE[:length] for length in range(len(OLD) + 1, len(WHOLE))]
+
+
+@pytest.mark.parametrize("damaged", DAMAGED, ids=range(len(DAMAGED)))
+def test_a_damaged_entry_is_named_or_left_out_and_never_made_up(damaged: bytes) -> None:
+    page = Page([b"1-0", b"2-0", b"3-0", b"4-0"], [WHOLE, damaged, WHOLE, damaged])
+
+    with pytest.raises(HistoryLost, match="entry at 2-0 of the history of queue 'mail' is damaged"):
+        history_batch("mail", page)
+
+    rows = history_batch("mail", page, fails=False)
+    assert rows == history_batch("mail", Page([b"1-0", b"3-0"], [WHOLE, WHOLE]))

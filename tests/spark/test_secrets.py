@@ -9,7 +9,7 @@ import pytest
 
 import penstock
 import penstock.spark
-from penstock.errors import ArchiveFailed
+from penstock.errors import HistoryLost
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,7 +110,7 @@ def test_a_password_of_an_archive_is_shown_nowhere_also_if_it_fails(
         archive()
         key = ps.keys.queue("mail").of_jobs("history")
     own_server.command("XADD", key, "*", "attempt", b"\x01 no entry")
-    with pytest.raises(ArchiveFailed) as failure:
+    with pytest.raises(HistoryLost) as failure:
         archive()
 
     said = [*seen, "".join(traceback.format_exception(failure.value)), *capfd.readouterr()]

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from penstock.codec.ids import id_text
 from penstock.codec.records import FOLLOWING_STATES, unknown_layout
+from penstock.errors import HistoryLost
 from penstock.model.jobs import LAYOUT
 from penstock.spark.schemas import HISTORY, arrow_schema
 
@@ -33,6 +34,9 @@ SCHEMA = arrow_schema(HISTORY)
 _TEXTS_AT = 19
 _ADDED_SIZE = 12  # priority, created, state, length of the type of the error
 _WORD_SIZE = 8
+_MOST_DIGITS = 20
+_MOST_BEHIND = _TEXTS_AT + 8 * 256 + _ADDED_SIZE + _WORD_SIZE
+"""How far behind its start an entry is read, whatever is in it."""
 _ALPHABET = [id_text(digit)[-1].encode() for digit in range(32)]
 _DIGITS = np.frombuffer(b"".join(_ALPHABET), dtype=np.uint8)
 _PAIRS = np.frombuffer(
@@ -40,6 +44,7 @@ _PAIRS = np.frombuffer(
 )
 _SHIFTS = np.arange(50, -1, -10, dtype=np.uint64)
 _STATES = sorted(FOLLOWING_STATES)
+_IS_STATE = np.isin(np.arange(256), [ord(code) for code in _STATES])
 _STATE_OF_CODE = np.zeros(256, dtype=np.int32)
 _STATE_OF_CODE[[ord(code) for code in _STATES]] = np.arange(len(_STATES))
 
@@ -56,17 +61,18 @@ def page_of(reply: Sequence[Any]) -> Page:
     return Page([entry[0] for entry in reply], [entry[1][1] for entry in reply])
 
 
-def history_batch(queue: str, page: Page) -> pa.RecordBatch:
+def history_batch(queue: str, page: Page, fails: bool = True) -> pa.RecordBatch:
     """The entries of a page as the schema of the history has them.
 
-    Raises UnknownLayout if a newer version has written one of them.
+    Raises UnknownLayout if a newer version has written one of them, and HistoryLost if one is
+    damaged; with `fails=False` a damaged one is left out.
     """
     size = len(page.packed)
     lengths = np.fromiter(map(len, page.packed), np.int64, size)
     ends = np.cumsum(lengths)
     starts = ends - lengths
-    # What follows the last entry is read for those that lack the fields added later, and not used.
-    text = b"".join(page.packed) + bytes(_ADDED_SIZE + _WORD_SIZE)
+    # What follows the last entry is read for those that end too soon, and not used.
+    text = b"".join(page.packed) + bytes(_MOST_BEHIND)
     data = np.frombuffer(text, dtype=np.uint8)
     words = np.ndarray(len(text) - _WORD_SIZE + 1, dtype=">u8", buffer=text, strides=(1,))
     if size and (newest := int(data[starts].max())) > LAYOUT:
@@ -80,6 +86,13 @@ def history_batch(queue: str, page: Page) -> pa.RecordBatch:
     lacks = at >= ends
     error_at = at + _ADDED_SIZE
     error_type = _Text(data, error_at, np.where(lacks, 0, data[error_at - 1]).astype(np.int64))
+    is_whole = (at <= ends) & (lacks | (error_type.ends <= ends) & _IS_STATE[data[at + 10]])
+    for digits in (number, ran_us, cpu_us):
+        is_whole &= digits.lengths <= _MOST_DIGITS
+    if not is_whole.all():
+        if fails:
+            raise _damaged(queue, page.places[int(np.argmin(is_whole))])
+        return history_batch(queue, _chosen(page, is_whole))
     columns = {
         "queue": pa.repeat(pa.scalar(queue, pa.string()), size),
         "place": _joined(page.places),
@@ -100,6 +113,18 @@ def history_batch(queue: str, page: Page) -> pa.RecordBatch:
         "bytes": pa.array(_number(words, starts + 9, 4)),
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+
+
+def _damaged(queue: str, place: bytes) -> HistoryLost:
+    return HistoryLost(
+        f"the entry at {place.decode()} of the history of queue {queue!r} is damaged; to pass over "
+        "it, use the option failOnDataLoss=false, or --skip-gap on the command line"
+    )
+
+
+def _chosen(page: Page, is_chosen: NDArray[np.bool_]) -> Page:
+    numbers = np.flatnonzero(is_chosen)
+    return Page([page.places[n] for n in numbers], [page.packed[n] for n in numbers])
 
 
 @cache

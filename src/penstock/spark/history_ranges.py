@@ -41,11 +41,13 @@ class HistoryRange(NamedTuple):
 def read_range(
     store: Store, keys: QueueKeys, wanted: HistoryRange, fails: bool = True
 ) -> Iterator[pa.RecordBatch]:
-    """The entries of a range. Raises HistoryLost if some of them are gone, unless told not to."""
+    """The entries of a range. Raises HistoryLost if some of them are gone or damaged, unless told
+    not to.
+    """
     if fails:
         check_range(store, keys, wanted)
     with _without_garbage_collection():
-        yield from _pages(store, keys.of_jobs("history"), wanted)
+        yield from _pages(store, keys.of_jobs("history"), wanted, fails)
     if fails:
         check_range(store, keys, wanted)
 
@@ -134,15 +136,15 @@ def _later(start: str, bounds: HistoryBounds) -> str:
     return max(start, bounds.first or start, key=place_key)
 
 
-def _pages(store: Store, key: str, wanted: HistoryRange) -> Iterator[pa.RecordBatch]:
+def _pages(store: Store, key: str, wanted: HistoryRange, fails: bool) -> Iterator[pa.RecordBatch]:
     """Asks for the next page before it opens the one that has come."""
     found = store.call(key, "XRANGE", key, f"({wanted.start}", wanted.end, "COUNT", PAGE)
     while found:
         page = page_of(found)
         if len(found) < PAGE:
-            yield history_batch(wanted.queue, page)
+            yield history_batch(wanted.queue, page, fails)
             return
-        opened = _Opened(wanted.queue, page)
+        opened = _Opened(wanted.queue, page, fails)
         after = page.places[-1].decode()
         parts = ("XRANGE", key, f"({after}", wanted.end, "COUNT", PAGE)
         found = call_meanwhile(store, key, parts, opened)
@@ -152,9 +154,10 @@ def _pages(store: Store, key: str, wanted: HistoryRange) -> Iterator[pa.RecordBa
 class _Opened:
     """A page that is opened once, the first time that somebody asks."""
 
-    def __init__(self, queue: str, page: Page) -> None:
+    def __init__(self, queue: str, page: Page, fails: bool) -> None:
         self._queue = queue
         self._page = page
+        self._fails = fails
         self._batch: pa.RecordBatch | None = None
 
     def __call__(self) -> None:
@@ -162,7 +165,7 @@ class _Opened:
 
     def batch(self) -> pa.RecordBatch:
         if self._batch is None:
-            self._batch = history_batch(self._queue, self._page)
+            self._batch = history_batch(self._queue, self._page, self._fails)
         return self._batch
 
 
