@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import penstock
     from tests.servers import RedisServer
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 ROWS, PARTITIONS = 40_000, 4
 HOSTS = ("127.0.0.1", "127.0.0.2")
