@@ -86,11 +86,10 @@ def test_a_slow_task_with_a_speculative_twin_sends_its_rows_once(
         )
 
     assert ended.returncode == 0, ended.stderr
-    attempts = [task for task in tasks(events) if task["Index"] == 1]
-    assert [(task["Speculative"], task["Killed"]) for task in attempts] == [
-        (False, True),
-        (True, False),
-    ]
+    begun, ended_well = tasks(events, "Start"), tasks(events, "End")
+    assert [task["Speculative"] for task in begun] == [False, True]
+    # Spark may stop before it has noted that the slow one was killed.
+    assert [task["Speculative"] for task in ended_well if not task["Killed"]] == [True]
     queue = ps.queue("mail")
     found = [task for at in range(0, queue.count(), 1000) for task in queue.page(at, 1000).tasks]
     assert_each_once(found, (b"x" * 100 + b"%d" % number for number in range(ROWS)))
@@ -99,8 +98,13 @@ def test_a_slow_task_with_a_speculative_twin_sends_its_rows_once(
     assert check(ps).violations == []
 
 
-def tasks(events: Path) -> list[dict[str, Any]]:
-    """What Spark says about tasks that have ended, in the order in which they began."""
+def tasks(events: Path, what: str) -> list[dict[str, Any]]:
+    """What Spark says about the start or the end of the slow task and of its twin, in the order in
+    which they began.
+    """
     lines = [line for file in events.rglob("events_*") for line in file.read_text().splitlines()]
-    ended = [event for event in map(json.loads, lines) if event["Event"] == "SparkListenerTaskEnd"]
-    return sorted((event["Task Info"] for event in ended), key=lambda task: task["Launch Time"])
+    found = [
+        event for event in map(json.loads, lines) if event["Event"] == f"SparkListenerTask{what}"
+    ]
+    slow = [event["Task Info"] for event in found if event["Task Info"]["Index"] == 1]
+    return sorted(slow, key=lambda task: task["Launch Time"])

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -35,6 +36,9 @@ TableName = Literal["attempts", "counts", "gaps"]
 
 _DAY = pa.field("day", pa.date32())
 _TIME = pa.timestamp("us", "UTC")
+
+# How Spark names a file in which it met an error; the error itself may not.
+_FILE = re.compile(r"while reading file (\S+\.parquet)")
 
 DEPTHS = ("ready", "scheduled", "blocked", "running", "dead")
 """What is in a queue at one instant."""
@@ -152,9 +156,10 @@ def unreadable_explained(uri: str) -> Iterator[None]:
                 f"such as the package hadoop-aws with spark.hadoop.fs.{scheme}.impl set, or read "
                 "the lake with deltalake, pyarrow or duckdb"
             ) from error
+        file = _FILE.search(str(error))
         raise LakeUnreadable(
-            f"Spark cannot read the lake {uri}: {reason}; `penstock spark verify` names all files "
-            "that are missing or broken"
+            f"Spark cannot read {file[1] if file else f'the lake {uri}'}: {reason}; `penstock "
+            "spark verify` names all files that are missing or broken"
         ) from error
 
 
