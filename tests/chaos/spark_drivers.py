@@ -32,8 +32,6 @@ LOCAL = "local[2,4]"
 """Two cores, and four attempts of each task."""
 LONGEST_S = 240.0
 """How long anything that a driver does may take on a busy machine."""
-_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For a JVM that does not live long enough to gain from its best compiler."""
 
 
 class Driver:
@@ -172,7 +170,7 @@ class SparkWorld:
 
     def _start(self, action: str, given: dict[str, Any], stop_at: Sequence[Point]) -> Driver:
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-        environment = {**os.environ, "PYTHONPATH": path, "JDK_JAVA_OPTIONS": _QUICK_START}
+        environment = {**os.environ, "PYTHONPATH": path}
         if stop_at:
             environment[POINTS] = ",".join(stop_at)
         command = [sys.executable, "-m", "tests.chaos.spark_program", action, json.dumps(given)]

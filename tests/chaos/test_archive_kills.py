@@ -10,7 +10,7 @@ import sys
 import time
 from collections import Counter
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import duckdb
 import psutil  # type: ignore[import-untyped]
@@ -22,6 +22,7 @@ from penstock.spark.history_lake import Lake
 from penstock.store.keys import NamespaceKeys
 from tests.contract.job_workers import Hand
 from tests.servers import wait_for
+from tests.spark.history_worlds import copy_last_entry, places_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,11 +64,12 @@ def test_whatever_is_killed_in_whichever_window_no_attempt_is_lost_or_archived_t
     archive = _archive_command(own_server, namespace, lake, "--once")
     table, stored = lake / "attempts", lake / "_penstock" / "checkpoint" / "mail" / "commits"
     said: list[str] = []
+    chance = random.Random(victims)
     for window in ("written", "committed", "stored", "random"):
         # With those before, as Redis forgets what is in the lake.
         places |= _add_entries(own_server, namespace, 10_000)
         begun_with = _files(table), _commits(table), _stored(stored)
-        moment = time.monotonic() + random.uniform(5, 30)
+        moment = time.monotonic() + chance.uniform(5, 30)
         windows = {
             "written": lambda: _files(table) > begun_with[0],  # noqa: B023
             "committed": lambda: _commits(table) > max(1, begun_with[1]),  # noqa: B023
@@ -151,20 +153,15 @@ def _fill_history(server: RedisServer, namespace: str) -> Counter[str]:
 
 def _add_entries(server: RedisServer, namespace: str, entries: int) -> Counter[str]:
     """Copies of the last one; returns the places of all there are."""
-    key = NamespaceKeys(namespace).queue("mail").of_jobs("history")
-    client: Any = server.client
-    [(_, fields)] = client.xrevrange(key, count=1)
-    pipeline = client.pipeline(transaction=False)
-    for _ in range(entries):
-        pipeline.xadd(key, fields)
-    pipeline.execute()
-    return _places_in(server, namespace)
+    return copy_last_entry(server.client, _history_key(namespace), entries)
 
 
 def _places_in(server: RedisServer, namespace: str) -> Counter[str]:
-    client: Any = server.client
-    key = NamespaceKeys(namespace).queue("mail").of_jobs("history")
-    return Counter(place.decode() for place, _ in client.xrange(key))
+    return places_in(server.client, _history_key(namespace))
+
+
+def _history_key(namespace: str) -> str:
+    return NamespaceKeys(namespace).queue("mail").of_jobs("history")
 
 
 def _everything(process: psutil.Process) -> list[psutil.Process]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyspark
+
+from penstock.spark.java import find_java
 from tests.servers import free_port, wait_for
 
 if TYPE_CHECKING:
@@ -14,6 +18,19 @@ if TYPE_CHECKING:
 
 START_S = 240.0
 """How long a cluster may take to run its first worker."""
+
+
+def cluster_environment(url: str, namespace: str, folder: Path) -> dict[str, str]:
+    """In which a cluster is started, and drivers that use it and the store at `url`."""
+    return {
+        **os.environ,
+        "PENSTOCK_URL": url,
+        "PENSTOCK_NAMESPACE": namespace,
+        "JAVA_HOME": str(find_java()),
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_LOCAL_DIRS": str(folder / "local"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
 
 
 @contextmanager
@@ -47,5 +64,9 @@ def standalone(
         yield url
     finally:
         for process in reversed(started):
-            process.terminate()
-            process.wait(30)
+            process.terminate()  # a worker ends its executors
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()

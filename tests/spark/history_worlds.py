@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -90,6 +91,20 @@ class Stream:
     def read(self, start: dict[str, Any], end: dict[str, Any]) -> Rows:
         parts = self.reader.partitions(start, end)
         return rows_of([batch for part in parts for batch in self.reader.read(part)])
+
+
+def copy_last_entry(client: Any, key: str, copies: int) -> Counter[str]:
+    """Make a history longer at once; returns the places of all its entries."""
+    [(_, fields)] = client.xrevrange(key, count=1)
+    pipeline = client.pipeline(transaction=False)
+    for _ in range(copies):
+        pipeline.xadd(key, fields)
+    pipeline.execute()
+    return places_in(client, key)
+
+
+def places_in(client: Any, key: str) -> Counter[str]:
+    return Counter(place.decode() for place, _ in client.xrange(key))
 
 
 def rows_of(batches: list[pa.RecordBatch]) -> Rows:

@@ -17,6 +17,7 @@ import penstock
 from penstock.errors import ArchiveFailed, HistoryLost, UnknownLayout
 from tests.servers import wait_for
 from tests.spark.archive_rig import PATIENCE_S, Rig, Running
+from tests.spark.history_worlds import copy_last_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,20 +72,12 @@ def _words(process: psutil.Process) -> str:
         return ""
 
 
+def history_key(ps: penstock.Penstock) -> str:
+    return ps.keys.queue("mail").of_jobs("history")
+
+
 def live_files(rig: Rig) -> set[Path]:
     return {Path(uri) for uri in rig.lake.table("attempts").existing().file_uris()}
-
-
-def fill(ps: penstock.Penstock, server: RedisServer, entries: int) -> Counter[str]:
-    """Many copies of the last entry; returns all places."""
-    key = ps.keys.queue("mail").of_jobs("history")
-    client: Any = server.client
-    [(_, fields)] = client.xrevrange(key, count=1)
-    pipeline = client.pipeline(transaction=False)
-    for _ in range(entries):
-        pipeline.xadd(key, fields)
-    pipeline.execute()
-    return Counter(place.decode() for place, _ in client.xrange(key))
 
 
 def test_python_workers_that_are_killed_while_they_read_and_write_cost_and_double_nothing(
@@ -94,7 +87,7 @@ def test_python_workers_that_are_killed_while_they_read_and_write_cost_and_doubl
         rig = Rig(spark, ps, own_server, tmp_path / "history")
         rig.world.end_jobs(1)
         rig.archive("mail")
-        places = fill(ps, own_server, MANY)
+        places = copy_last_entry(own_server.client, history_key(ps), MANY)
         tracker = spark.sparkContext.statusTracker()
         running = Running(lambda stop: rig.archive("mail", stop=stop))
         running.start()
@@ -128,7 +121,7 @@ def test_a_disk_that_is_full_while_a_file_is_written_is_an_error_and_the_next_ru
     rig.world.end_jobs(1)
     rig.archive("mail")
     before = live_files(rig)
-    places = fill(ps, server, 20_000)
+    places = copy_last_entry(server.client, history_key(ps), 20_000)
 
     with (
         small_files(4096, *python_processes()),
@@ -167,7 +160,7 @@ def test_an_entry_of_a_newer_version_stops_an_archive_that_may_pass_over_gaps_to
     ids = rig.world.end_jobs(5)
     rig.archive("mail")
     rig.world.end_jobs(5)
-    key = ps.keys.queue("mail").of_jobs("history")
+    key = history_key(ps)
     client: Any = server.client
     [(_, fields)] = client.xrevrange(key, count=1)
     (name,) = fields
@@ -188,7 +181,7 @@ def test_a_damaged_entry_is_an_error_that_names_it_and_can_be_passed_over(
     ids = rig.world.end_jobs(5)
     rig.archive("mail")
     client: Any = server.client
-    place = client.xadd(ps.keys.queue("mail").of_jobs("history"), {"attempt": b"\x01 no entry"})
+    place = client.xadd(history_key(ps), {"attempt": b"\x01 no entry"})
     ids += rig.world.end_jobs(5)
 
     with pytest.raises(HistoryLost, match=f"the entry at {place.decode()} of the history"):

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tarfile
 import zipfile
 from collections import Counter
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil  # type: ignore[import-untyped]
-import pyspark
 import pytest
 
-from penstock.spark.java import find_java
 from tests.servers import wait_for
-from tests.spark.clusters import START_S, standalone
+from tests.spark.clusters import START_S, cluster_environment, standalone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     import penstock
     from tests.servers import RedisServer
@@ -51,15 +48,7 @@ def tell(name):
 
 @pytest.fixture
 def environment(server: RedisServer, namespace: str, tmp_path: Path) -> dict[str, str]:
-    return {
-        **os.environ,
-        "PENSTOCK_URL": server.url,
-        "PENSTOCK_NAMESPACE": namespace,
-        "JAVA_HOME": str(find_java()),
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
-        "SPARK_LOCAL_DIRS": str(tmp_path / "local"),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
+    return cluster_environment(server.url, namespace, tmp_path)
 
 
 @pytest.fixture

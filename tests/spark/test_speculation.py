@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyspark
 import pytest
 
 from penstock.client._sync.fsck import check
-from penstock.spark.java import find_java
 from tests.multisets import assert_each_once
-from tests.spark.clusters import START_S, standalone
+from tests.spark.clusters import START_S, cluster_environment, standalone
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import penstock
     from tests.servers import RedisServer
 
@@ -65,15 +63,7 @@ def test_a_slow_task_with_a_speculative_twin_sends_its_rows_once(
 ) -> None:
     events = tmp_path / "events"
     events.mkdir()
-    environment = {
-        **os.environ,
-        "PENSTOCK_URL": server.url,
-        "PENSTOCK_NAMESPACE": namespace,
-        "JAVA_HOME": str(find_java()),
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
-        "SPARK_LOCAL_DIRS": str(tmp_path / "local"),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
+    environment = cluster_environment(server.url, namespace, tmp_path)
     with standalone(environment, tmp_path, HOSTS, cores=1) as master:
         ended = subprocess.run(
             [sys.executable, "-c", PROGRAM, master, events.as_uri()],
