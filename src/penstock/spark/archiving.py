@@ -56,7 +56,9 @@ _FAILURES = (PySparkException, Py4JError, DeltaError, OSError)
 
 @dataclass(frozen=True, slots=True)
 class Housekeeping:
-    """When an archive does what it does beside reading."""
+    """How often an archive that goes on reads, and does what it does beside that."""
+
+    read_every_s: float = 5
 
     clock: Callable[[], float] = time.time
     """seconds since 1970; queues are counted when its minute changes"""
@@ -227,11 +229,12 @@ class _Archive:
     def _start(self, queue: str, once: bool, fail_on_loss: bool = True) -> None:
         options = {**self._options, "failOnDataLoss": str(fail_on_loss).lower(), "history": queue}
         copier = RangeCopier(self._connection, self._lake.table("attempts"), fail_on_loss)
+        every_s = None if once else self._housekeeping.read_every_s
         stream = LakeStream(copier, self._batch_done)
         self._streams[queue] = stream
         with _explained(f"the history of queue {queue!r} could not be archived"):
             ranges = self._spark.readStream.format(RangeSource.name()).options(**options).load()
-            stream.start(ranges, self.checkpoints[queue].place, f"archive {queue}", once)
+            stream.start(ranges, self.checkpoints[queue].place, f"archive {queue}", every_s)
 
     def _has_ended(self, queue: str) -> bool:
         """Whether a query comes to its end within a second. If history is lost and that does not

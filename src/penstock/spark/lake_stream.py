@@ -47,14 +47,16 @@ class LakeStream:
         self._failure: Exception | None = None
         self._query: StreamingQuery | None = None
 
-    def start(self, ranges: DataFrame, checkpoint: str, name: str, once: bool) -> None:
-        """Begin to read a streaming DataFrame of ranges: what there is now, or for ever."""
+    def start(self, ranges: DataFrame, checkpoint: str, name: str, every_s: float | None) -> None:
+        """Begin to read a streaming DataFrame of ranges: what there is now if `every_s` is None,
+        else for ever, a batch each so many seconds.
+        """
         writer = ranges.writeStream.queryName(name).foreachBatch(self._put)
         writer = writer.option("checkpointLocation", checkpoint)
         trigger = (
             writer.trigger(availableNow=True)
-            if once
-            else writer.trigger(processingTime="5 seconds")
+            if every_s is None
+            else writer.trigger(processingTime=f"{round(every_s * 1000)} milliseconds")
         )
         self._query = trigger.start()
 

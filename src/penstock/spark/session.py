@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
+from penstock.spark.home import compiled_modules
 from penstock.spark.java import find_java
 from penstock.spark.source import PenstockSource
 
@@ -51,7 +52,8 @@ def open_session(
     # A session of Spark Connect cannot change what its server has begun with.
     for name, value in {**({} if is_connect else _QUIET), **(config or {})}.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    with compiled_modules(master):
+        return builder.getOrCreate()
 
 
 def register(spark: SparkSession) -> SparkSession:
