@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import penstock.spark
 from penstock.errors import LakeNotFound
+from penstock.spark.archiving import Housekeeping
 from penstock.spark.history_lake import Lake
 from tests.servers import wait_for
 from tests.spark.history_worlds import HistoryWorld
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tests.servers import RedisServer
 
 PATIENCE_S = 120
+EAGER = Housekeeping(read_every_s=0.1)
 
 
 class Rig:
@@ -51,9 +53,12 @@ class Rig:
         )
 
     @contextmanager
-    def going_on(self, *queues: str, **options: Any) -> Iterator[Running]:
+    def going_on(
+        self, *queues: str, housekeeping: Housekeeping = EAGER, **options: Any
+    ) -> Iterator[Running]:
         """An archive that goes on while the test does; it is told to stop in the end."""
-        running = Running(lambda stop: self.archive(*queues, once=False, stop=stop, **options))
+        options |= {"once": False, "housekeeping": housekeeping}
+        running = Running(lambda stop: self.archive(*queues, stop=stop, **options))
         running.start()
         try:
             yield running

@@ -6,27 +6,29 @@ import os
 import resource
 import signal
 from collections import Counter
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-import penstock
 from penstock.errors import ArchiveFailed, HistoryLost, UnknownLayout
-from tests.servers import wait_for
+from tests.proxy import Fault, FaultProxy
 from tests.spark.archive_rig import PATIENCE_S, Rig, Running
 from tests.spark.history_worlds import copy_last_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyspark import StatusTracker
     from pyspark.sql import SparkSession
 
+    import penstock
     from tests.servers import RedisServer
 
-MANY = 30_000
+MANY = 10_000
 
 
 @pytest.fixture
@@ -81,38 +83,34 @@ def live_files(rig: Rig) -> set[Path]:
 
 
 def test_python_workers_that_are_killed_while_they_read_and_write_cost_and_double_nothing(
-    spark: SparkSession, own_server: RedisServer, tmp_path: Path
+    spark: SparkSession, rig: Rig, ps: penstock.Penstock, server: RedisServer, namespace: str
 ) -> None:
-    with penstock.connect(own_server.url) as ps:
-        rig = Rig(spark, ps, own_server, tmp_path / "history")
-        rig.world.end_jobs(1)
-        rig.archive("mail")
-        places = copy_last_entry(own_server.client, history_key(ps), MANY)
-        tracker = spark.sparkContext.statusTracker()
-        running = Running(lambda stop: rig.archive("mail", stop=stop))
+    rig.world.end_jobs(1)
+    rig.archive("mail")
+    places = copy_last_entry(server.client, history_key(ps), MANY)
+    tracker = spark.sparkContext.statusTracker()
+    pages = count()
+    with FaultProxy(server.folder, server.socket, name=f"{namespace}.sock") as proxy:
+        held = proxy.plan(
+            Fault.DELAY, match=lambda request: request[0] == b"XRANGE" and next(pages) == 2
+        )
+        running = Running(lambda stop: rig.archive("mail", stop=stop, url=f"unix://{proxy.path}"))
         running.start()
-        running.wait_until(tracker.getActiveStageIds)
-        stages = tracker.getActiveStageIds()
-        os.kill(own_server.pid, signal.SIGSTOP)  # they can read no further, and so not end
-
-        def is_one_killed() -> bool:
-            return any(
-                getattr(tracker.getStageInfo(stage), "numFailedTasks", 0) for stage in stages
-            )
-
-        for _ in range(10):
-            for worker in executor_workers():
-                os.kill(worker, signal.SIGKILL)
-            # Those of a task that has only just begun are not there yet.
-            with suppress(AssertionError):
-                wait_for(is_one_killed, 5)
-                break
-        os.kill(own_server.pid, signal.SIGCONT)
+        held.wait_for_hits(1, PATIENCE_S)
+        (stage,) = tracker.getActiveStageIds()
+        for worker in executor_workers():
+            os.kill(worker, signal.SIGKILL)
+        running.wait_until(lambda: _failed_tasks(tracker, stage))
+        held.release()
         running.join(PATIENCE_S)
 
-    assert is_one_killed()
     assert running.error is None
     assert Counter(rig.rows("attempts", "place")) == places
+
+
+def _failed_tasks(tracker: StatusTracker, stage: int) -> int:
+    info = tracker.getStageInfo(stage)
+    return info.numFailedTasks if info is not None else 0
 
 
 def test_a_disk_that_is_full_while_a_file_is_written_is_an_error_and_the_next_run_goes_on(

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread, Timer
 from typing import TYPE_CHECKING, Any
@@ -17,11 +18,10 @@ from penstock.cli.options import OWN_PROCESS
 from penstock.cli.program import program
 from penstock.errors import HistoryLost
 from penstock.model.history import place_key
-from penstock.spark.archiving import Archived, Housekeeping
 from penstock.spark.lake_files import write_rows
 from penstock.spark.lake_stream import LakeStream
 from tests.servers import wait_for
-from tests.spark.archive_rig import PATIENCE_S, Rig
+from tests.spark.archive_rig import EAGER, PATIENCE_S, Rig
 from tests.spark.synthetic_history import BEGIN, history
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     import penstock
+    from penstock.spark.archiving import Archived
     from tests.servers import RedisServer
 
 NINE_DAYS_S = 9 * 86400
@@ -97,7 +98,7 @@ def test_queues_are_counted_once_in_each_minute(rig: Rig, ps: penstock.Penstock)
     ps.jobs("mail").add("email")
     clock = Clock()
 
-    with rig.going_on("mail", housekeeping=Housekeeping(clock=clock)) as running:
+    with rig.going_on("mail", housekeeping=replace(EAGER, clock=clock)) as running:
         running.wait_until(lambda: rig.rows("counts", "ready") == [1])
         ps.jobs("mail").add("email")
         looks = clock.looks
@@ -125,7 +126,7 @@ def test_small_files_are_joined_and_what_dead_writers_left_is_deleted(
     os.utime(orphan, (orphan.stat().st_mtime - NINE_DAYS_S,) * 2)
     assert len(table.existing().file_uris()) == 8
 
-    tidy = Housekeeping(tidy_every_s=0, many_files=4)
+    tidy = replace(EAGER, tidy_every_s=0, many_files=4)
     with rig.going_on("mail", housekeeping=tidy) as running:
         running.wait_until(lambda: not orphan.exists())
 

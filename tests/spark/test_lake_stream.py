@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import penstock
     from tests.servers import RedisServer
 
-BATCHES = 4
+BATCHES = 2
 ROWS = 100
 
 
@@ -60,7 +60,7 @@ class Rig:
         source = source.options(history=self.queue, startingOffsets="earliest")
         stream = LakeStream(RangeCopier(self._connection, self.table), then or self.seen.append)
         ranges = source.option("maxRowsPerTrigger", ROWS).load()
-        stream.start(ranges, str(self._checkpoint), "archive", once=True)
+        stream.start(ranges, str(self._checkpoint), "archive", every_s=None)
         stream.wait()
 
     def jobs(self) -> Counter[str]:
