@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 import uuid
 from pathlib import Path
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 # How long an example takes says more about the machine than about the code.
 hypothesis.settings.register_profile("penstock", deadline=None)
 hypothesis.settings.load_profile("penstock")
+
+# Tests send signals to processes that they start, which would inherit that `nohup`, or what runs
+# the suite in the background, has them ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # No Java of a test runs long enough for well-compiled code to pay.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
