@@ -57,6 +57,10 @@ def spark(
             "penstock-tests",
             {
                 "spark.sql.shuffle.partitions": "2",
+                # To compile each plan takes longer than to run it on a few rows. What starts a
+                # Spark of its own (commands, clusters, the demo) runs compiled.
+                "spark.sql.codegen.wholeStage": "false",
+                "spark.sql.codegen.factoryMode": "NO_CODEGEN",
                 "spark.ui.enabled": "false",
                 # Of 15 s, in which a busy machine may not get round to it.
                 "spark.python.authenticate.socketTimeout": "120s",
