@@ -33,6 +33,10 @@ HEARTBEAT_MS = 1_000
 RECOVERY_MS = 2 * LEASE_MS + 3 * HEARTBEAT_MS
 """a lease, another one if whoever recovered died too, and a beat to notice each"""
 
+_UNORDERED = {"fail_worker": (1, 1), "list_paused_workers": (1, 1), "jobs/list_schedules": (2, 3)}
+"""scripts that answer with a set or a hash -> where in the reply its items begin, and how many
+parts each has"""
+
 
 @dataclass
 class Faults:
@@ -329,6 +333,13 @@ class Engine:
     def _note(self, routine: Routine, what: str, command: Command[Any] | None) -> None:
         summary = summarise(command) if command else ""
         self.trace.append((self.now_ms, str(routine), f"{what} {summary}", None))
+
+
+def put_in_order(command: Command[Any], reply: list[Any]) -> None:
+    """Sort what the server says in no particular order, as a replay must have one."""
+    first, size = _UNORDERED.get(command.script.name, (len(reply), 1))
+    items = sorted(reply[at : at + size] for at in range(first, len(reply), size))
+    reply[first:] = [part for item in items for part in item]
 
 
 def summarise(command: Command[Any]) -> str:

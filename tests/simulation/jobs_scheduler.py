@@ -13,7 +13,7 @@ from penstock.store.commands.jobs import leave_jobs
 from tests.simulation import jobs_clients, jobs_workers
 from tests.simulation.arguments import Arguments
 from tests.simulation.batches_look import job_rows
-from tests.simulation.engine import RECOVERY_MS, Engine, Faults, summarise
+from tests.simulation.engine import RECOVERY_MS, Engine, Faults, put_in_order, summarise
 from tests.simulation.jobs_history import JobHistory
 from tests.simulation.programs import Program
 from tests.simulation.server import Violated
@@ -159,8 +159,7 @@ class JobScheduler(Engine):
             unsettled.add(Arguments(command)["incarnation"])
         unsettled |= _incarnations(before) - _incarnations(after)
         self.history.observe(command, reply, before, after, self.world.now_ms)
-        if command.script.name == "fail_worker":
-            reply[1:] = sorted(reply[1:])  # a set has no order, and a replay must have one
+        put_in_order(command, reply)
         return reply
 
     def _staging(self) -> Mapping[str, Staging]:

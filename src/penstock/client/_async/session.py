@@ -167,14 +167,14 @@ class AsyncWorkerSession:
 
     async def abandon(self) -> None:
         """Give everything up after the lease was lost, also where nobody knows of this worker."""
-        for queue in list(self._queues):
+        for queue in sorted(self._queues):
             await self._leave(queue, is_lost=True)
         await self._client.fail_worker(self.id)
 
     async def stop(self) -> None:
         """Unregister. Everything still held goes back to the front at no cost."""
         await run_blocking(self.heartbeat.stop)
-        for queue in list(self._queues):
+        for queue in sorted(self._queues):
             await self.stop_work(queue)
         await self._client.fail_worker(self.id)
 

@@ -169,14 +169,14 @@ class WorkerSession:
 
     def abandon(self) -> None:
         """Give everything up after the lease was lost, also where nobody knows of this worker."""
-        for queue in list(self._queues):
+        for queue in sorted(self._queues):
             self._leave(queue, is_lost=True)
         self._client.fail_worker(self.id)
 
     def stop(self) -> None:
         """Unregister. Everything still held goes back to the front at no cost."""
         run_blocking(self.heartbeat.stop)
-        for queue in list(self._queues):
+        for queue in sorted(self._queues):
             self.stop_work(queue)
         self._client.fail_worker(self.id)
 
