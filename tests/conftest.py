@@ -50,11 +50,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What the chaos tests measured; here, because it must also be seen when xdist runs them."""
+    """What the chaos tests measured, and the seeds that simulations should name; here, because it
+    must also be seen when xdist runs them.
+    """
     reports = terminalreporter.getreports("passed") + terminalreporter.getreports("failed")
-    lines = [line for report in reports for name, line in report.user_properties if name == "chaos"]
-    if lines:
-        terminalreporter.section("chaos")
+    properties = [property for report in reports for property in report.user_properties]
+    for title in ("chaos", "simulation"):
+        lines = [line for name, line in properties if name == title]
+        if lines:
+            terminalreporter.section(title)
         for line in lines:
             terminalreporter.write_line(line)
 

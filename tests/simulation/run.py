@@ -17,11 +17,13 @@ from tests.simulation.engine import describe
 from tests.simulation.jobs_scheduler import JobScheduler
 from tests.simulation.jobs_world import JobWorld
 from tests.simulation.scheduler import Scheduler
-from tests.simulation.server import Server, Violated
+from tests.simulation.server import Scripts, Server, Violated
 from tests.simulation.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from tests.simulation.mutations import Mutation
 
 STEPS = 300
 
@@ -38,6 +40,8 @@ class Outcome:
     simulated_ms: float = 0.0
     sometimes: Counter[str] = field(default_factory=Counter)
     failures: list[str] = field(default_factory=list)
+    failed: list[int] = field(default_factory=list)
+    """the seeds of the failures"""
 
 
 def run_seeds(
@@ -60,12 +64,33 @@ def run_seeds(
                 error.add_note(describe(error, scheduler))
                 raise
             outcome.failures.append(describe(error, scheduler))
+            outcome.failed.append(seed)
         outcome.steps += scheduler.steps
         outcome.tasks += len(scheduler.history.seen)
         outcome.simulated_ms += scheduler.now_ms
         outcome.sometimes += scheduler.sometimes
         if len(outcome.failures) >= stop_at:
             break
+    return outcome
+
+
+def find_bug(
+    world: World | JobWorld,
+    mutation: Mutation,
+    seeds: Iterable[int],
+    steps: int = STEPS,
+    *,
+    says: str,
+    is_blind: bool = False,
+) -> Outcome:
+    """Run the seed that the mutation names, and then `seeds` if its failure does not say `says`."""
+    world.scripts = Scripts(mutation)
+    try:
+        outcome = run_seeds(world, [mutation.seed], steps, is_blind=is_blind)
+        if not any(says in failure for failure in outcome.failures):
+            outcome = run_seeds(world, seeds, steps, is_blind=is_blind)
+    finally:
+        world.scripts = Scripts()
     return outcome
 
 

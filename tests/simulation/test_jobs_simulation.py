@@ -11,18 +11,16 @@ from tests.simulation.hearing import with_hearing
 from tests.simulation.jobs_mutations import JOB_MUTATIONS
 from tests.simulation.jobs_world import JobWorld
 from tests.simulation.run import private_world, run_seeds
-from tests.simulation.server import Scripts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.simulation.conftest import Search
     from tests.simulation.mutations import Mutation
 
 SEEDS = 40
 MOST_SEEDS = 200
-"""What is rare is waited for, by this many seeds at most: which worker the server picks at random
-is not the seed's choice, so no number of seeds is sure to see everything.
-"""
+"""what is rare is waited for, by this many seeds at most"""
 STEPS = 300
 
 SOMETIMES = (
@@ -154,13 +152,13 @@ def test_a_seed_with_jobs_replays_exactly(world: JobWorld) -> None:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("mutation", JOB_MUTATIONS, ids=lambda mutation: mutation.name)
-def test_a_deliberate_bug_in_jobs_is_found(world: JobWorld, mutation: Mutation) -> None:
+def test_a_deliberate_bug_in_jobs_is_found(
+    world: JobWorld, mutation: Mutation, search: Search
+) -> None:
     assert mutation.is_effective, "the text it changes is gone; change the mutation with it"
-    world.scripts = Scripts(mutation)
 
-    outcome = run_seeds(world, range(MOST_SEEDS), STEPS)
+    outcome = search(world, mutation, range(MOST_SEEDS), STEPS, says=mutation.found_by)
 
-    world.scripts = Scripts()
     assert outcome.failures, f"not found in {outcome.seeds} seeds"
     assert mutation.found_by in outcome.failures[0]
 

@@ -8,11 +8,12 @@ import pytest
 
 from tests.simulation.mutations import MUTATIONS, Mutation
 from tests.simulation.run import private_world, run_seeds
-from tests.simulation.server import Scripts
 from tests.simulation.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.simulation.conftest import Search
 
 SEEDS = 200
 BATCHES = 2
@@ -93,13 +94,11 @@ def test_a_seed_replays_exactly(world: World) -> None:
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
-def test_a_deliberate_bug_is_found(world: World, mutation: Mutation) -> None:
+def test_a_deliberate_bug_is_found(world: World, mutation: Mutation, search: Search) -> None:
     assert mutation.is_effective, "the text it changes is gone; change the mutation with it"
-    world.scripts = Scripts(mutation)
 
-    outcome = run_seeds(world, range(SEEDS), STEPS)
+    outcome = search(world, mutation, range(SEEDS), STEPS, says="")
 
-    world.scripts = Scripts()
     assert outcome.failures, f"not found in {outcome.seeds} seeds"
 
 
@@ -108,12 +107,11 @@ def test_a_deliberate_bug_is_found(world: World, mutation: Mutation) -> None:
     [mutation for mutation in MUTATIONS if mutation.found_by],
     ids=lambda mutation: mutation.name,
 )
-def test_a_deliberate_bug_breaks_a_promise(world: World, mutation: Mutation) -> None:
+def test_a_deliberate_bug_breaks_a_promise(
+    world: World, mutation: Mutation, search: Search
+) -> None:
     """Without the reference: the promises find it by themselves, and call it by its name."""
-    world.scripts = Scripts(mutation)
+    outcome = search(world, mutation, range(SEEDS), STEPS, says=mutation.found_by, is_blind=True)
 
-    outcome = run_seeds(world, range(SEEDS), STEPS, is_blind=True)
-
-    world.scripts = Scripts()
     assert outcome.failures, f"not found in {outcome.seeds} seeds"
     assert mutation.found_by in outcome.failures[0]
