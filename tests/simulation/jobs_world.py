@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penstock.client.wire import ReplyError, pack
 from penstock.store.keys import JOB_KEY_TYPES, KEY_TYPES, QUEUE_KEY_TYPES
-from penstock.store.script import Script
 from tests.simulation.batches_look import READ_STAGING, StagingReader
 from tests.simulation.hearing import LISTENERS, with_hearing
 from tests.simulation.jobs_look import Look, Parts, QueueLook, open_value, queue_look
 from tests.simulation.server import QUEUES, Scripts, Server, Violated
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
     from penstock.store.command import Argument, Command
     from penstock.store.keys import KeyName
     from tests.simulation.batches_look import Staging
 
-LOOK = Script("look", Path(__file__).with_name("look.lua").read_text(encoding="utf-8"))
-_READINGS = (LOOK, READ_STAGING)
 _KEY_TYPES = KEY_TYPES | QUEUE_KEY_TYPES | JOB_KEY_TYPES
 _PASSING = ("memory", "stage", "staging")
-_TYPES = tuple(word for pair in _KEY_TYPES.items() for word in pair)
+_READ_ELSEWHERE = {*_PASSING, "moving", "batches", "batch_times"}
+"""what lanes remember, which nobody reads, and what `StagingReader` reads"""
+_LIST_KEYS = pack("KEYS", "{*")
+_READINGS: dict[str, tuple[str, tuple[Argument, ...]]] = {
+    "hash": ("HGETALL", ()),
+    "zset": ("ZRANGE", (0, -1, "WITHSCORES")),
+    "list": ("LRANGE", (0, -1)),
+    "set": ("SMEMBERS", ()),
+    "stream": ("XLEN", ()),
+}
+"""type of key -> the command that reads it, and what comes after the key"""
 
 
 class JobWorld(Server):
@@ -34,9 +44,12 @@ class JobWorld(Server):
         self._listeners: frozenset[str] = frozenset()
         super().__init__(path, scripts)
         self._opened: dict[bytes, tuple[Any, Any]] = {}
-        self._queues: dict[str, tuple[dict[bytes, Any], QueueLook]] = {}
+        """key -> what the server said of it, and the same taken apart"""
+        self._space: Parts = {}
+        self._queues: dict[str, QueueLook] = {}
         self._staging = StagingReader()
         self._name = lru_cache(maxsize=100_000)(self._identify)
+        self._reading = lru_cache(maxsize=100_000)(self._pack_reading)
 
     @property
     def scripts(self) -> Scripts:
@@ -52,6 +65,7 @@ class JobWorld(Server):
         super().reset()
         self._listeners = frozenset()
         self._opened = {}
+        self._space = {}
         self._queues = {}
         self._staging = StagingReader()
 
@@ -64,14 +78,15 @@ class JobWorld(Server):
 
     def run(self, command: Command[Any]) -> tuple[list[Any], Look]:
         """Run a command, and look at everything right after it."""
-        reply, answers = self._run(command, _READINGS, self._questions())
-        return reply, self._look(*answers)
+        keys = list(self._opened)
+        reply, answers = self._run(command, (READ_STAGING,), self._questions(keys))
+        return reply, self._look(keys, *answers)
 
     def look(self) -> Look:
         """Everything that is stored, at this moment."""
-        for reading in _READINGS:
-            self._load(reading)
-        return self._look(*self.ask(self._questions()))
+        self._load(READ_STAGING)
+        keys = list(self._opened)
+        return self._look(keys, *self.ask(self._questions(keys)))
 
     def stored_keys(self) -> set[str]:
         """Every key but those that go by themselves: what lanes remember, and what was staged."""
@@ -83,61 +98,75 @@ class JobWorld(Server):
             if life < 0 or self._name(key).kind not in _PASSING
         }
 
-    def _questions(self) -> list[tuple[Argument, ...]]:
-        everything: tuple[Argument, ...] = ("EVALSHA", self.scripts.digest(LOOK), 0, *_TYPES)
-        return [everything, self._staging.question(self)]
+    def _questions(self, keys: Iterable[bytes]) -> list[tuple[Argument, ...] | bytes]:
+        """Those keys are read in the same breath; a second one is only for keys that are new."""
+        return [self._staging.question(self), _LIST_KEYS, *map(self._reading, keys)]
 
-    def _look(self, found: Any, staged: Any) -> Look:
-        if not isinstance(found, list) or not isinstance(staged, list):
-            raise Violated(f"what is stored cannot be read: {found!r}, {staged!r}")
+    def _look(self, asked: list[bytes], staged: Any, listed: Any, *values: Any) -> Look:
+        if not isinstance(staged, list) or not isinstance(listed, list):
+            raise Violated(f"what is stored cannot be read: {staged!r}, {listed!r}")
+        stored = set(listed)
+        found = dict(zip(asked, values, strict=True))
+        new = [key for key in stored.difference(found) if self._reading(key)]
+        found.update(zip(new, self.ask([self._reading(key) for key in new]), strict=True))
         staging = self._staging.open(staged)
-        parts: dict[str, Parts] = {name: {} for name in ("", *QUEUES)}
-        changed = set()
-        keys: dict[str, dict[bytes, Any]] = {name: {} for name in ("", *QUEUES)}
-        for key, value in found:
-            queue, kind, owner = self._name(key)
-            known = self._opened.get(key)
-            if known is None or known[0] != value:
-                opened = open_value(kind, value)
-                if known is None or known[1] != opened:
-                    changed.add(queue)
-                    known = (value, opened)
-                else:
-                    known = (value, known[1])  # a set in another order, say
-                self._opened[key] = known
-            parts[queue].setdefault(kind, {})[owner] = known[1]
-            keys[queue][key] = None
-        space = {kind: owners.get("", {}) for kind, owners in parts[""].items()}
+        changed = self._take_apart({key: found[key] for key in found if key in stored})
+        changed |= {
+            name
+            for name in QUEUES
+            if name not in self._queues or self._queues[name].staging is not staging[name]
+        }
+        self._put_together(changed, staging)
+        space = {kind: owners.get("", {}) for kind, owners in self._space.items()}
         return Look(
-            queues={
-                name: self._queue(name, keys[name], parts[name], name in changed, staging[name])
-                for name in QUEUES
-            },
+            queues=dict(self._queues),
             registry=space.get("queues", frozenset()),
             leases=space.get("workers", {}),
             condemned=space.get("condemned", frozenset()),
-            work=parts[""].get("work", {}),
+            work=self._space.get("work", {}),
             info=space.get("info", frozenset()),
         )
 
-    def _queue(
-        self,
-        name: str,
-        keys: dict[bytes, Any],
-        parts: Parts,
-        is_changed: bool,
-        staging: Staging,
-    ) -> QueueLook:
-        """The same object as long as nothing in the queue changes, so that it is checked once."""
-        known = self._queues.get(name)
-        is_changed = is_changed or known is None or known[1].staging is not staging
-        if known is not None and not is_changed and known[0] == keys:
-            return known[1]
-        look = queue_look(name, parts, staging)
-        for key in known[0].keys() - keys.keys() if known else ():
+    def _take_apart(self, found: dict[bytes, Any]) -> set[str]:
+        """Take apart what is not what it was; returns the queues that have changed."""
+        gone = self._opened.keys() - found.keys()
+        changed = {self._name(key).queue for key in gone}
+        for key in gone:
             del self._opened[key]
-        self._queues[name] = (keys, look)
-        return look
+        for key, value in found.items():
+            known = self._opened.get(key)
+            if known is not None and known[0] == value:
+                continue
+            if isinstance(value, ReplyError):
+                raise Violated(f"key {key!r} cannot be read: {value}")
+            queue, kind, _ = self._name(key)
+            opened = open_value(kind, value)
+            if known is not None and known[1] == opened:
+                opened = known[1]  # a set in another order, say
+            else:
+                changed.add(queue)
+            self._opened[key] = (value, opened)
+        return changed
+
+    def _put_together(self, changed: set[str], staging: dict[str, Staging]) -> None:
+        """A queue stays the same object until something in it changes, so it is checked once."""
+        parts: dict[str, Parts] = {name: {} for name in changed}
+        for key, (_, opened) in self._opened.items() if changed else ():
+            queue, kind, owner = self._name(key)
+            if queue in parts:
+                parts[queue].setdefault(kind, {})[owner] = opened
+        self._space = parts.get("", self._space)
+        for name in QUEUES:
+            if name in parts:
+                self._queues[name] = queue_look(name, parts[name], staging[name])
+
+    def _pack_reading(self, key: bytes) -> bytes:
+        """The command that reads a key; empty if it is read elsewhere."""
+        kind = self._name(key).kind
+        if kind in _READ_ELSEWHERE:
+            return b""
+        command, rest = _READINGS[_KEY_TYPES[kind]]
+        return pack(command, key, *rest)
 
     def _identify(self, key: bytes) -> KeyName:
         name = self.keys.identify(key.decode())

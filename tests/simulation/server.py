@@ -12,7 +12,7 @@ from penstock.store.keys import SIMULATED_CLOCK, NamespaceKeys
 from penstock.store.script import SIMULATED, Script
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from penstock.store.command import Argument, Command
@@ -117,11 +117,11 @@ class Server:
     def forget_scripts(self) -> None:
         self.ask([("SCRIPT", "FLUSH")])
 
-    def ask(self, commands: list[tuple[Argument, ...]]) -> list[Any]:
-        """Send plain commands and return all their replies, errors included."""
+    def ask(self, commands: Sequence[tuple[Argument, ...] | bytes]) -> list[Any]:
+        """Send plain commands, packed or not, and return all their replies, errors included."""
         if not commands:
             return []
-        self._socket.sendall(b"".join(pack(*command) for command in commands))
+        self._socket.sendall(b"".join([c if isinstance(c, bytes) else pack(*c) for c in commands]))
         replies: list[Any] = []
         while len(replies) < len(commands):
             reply = self._reader.gets()
@@ -135,7 +135,7 @@ class Server:
         self,
         command: Command[Any],
         readings: tuple[Script, ...],
-        questions: list[tuple[Argument, ...]],
+        questions: Sequence[tuple[Argument, ...] | bytes],
     ) -> tuple[list[Any], list[Any]]:
         """Run a command, and ask questions right after it, some of which the scripts
         `readings` answer; returns the reply to the command, and those to the questions.
