@@ -14,10 +14,10 @@ help:  ## What there is
 demo: $(VENV)/spark  ## Run the main job on a private Redis, with a crash in the middle, and a pipeline on Spark
 	$(BIN)/penstock demo
 
-test: $(VENV)/dev $(VENV)/system  ## Run all tests but the long ones
+test: $(VENV)/spark-classes.jsa  ## Run all tests but the long ones
 	$(BIN)/python -m pytest -n 4 --dist loadgroup
 
-chaos: $(VENV)/dev $(VENV)/system  ## Run the long ones: kill Spark at every step of a write and of an archive
+chaos: $(VENV)/spark-classes.jsa  ## Run the long ones: kill Spark at every step of a write and of an archive
 	$(BIN)/python -m pytest -m long -v
 
 check: $(VENV)/dev  ## Lint, types, layers; no server needed
@@ -72,3 +72,7 @@ $(VENV)/bench: $(VENV)/base
 $(VENV)/system: $(VENV)/base
 	tools/install_system_packages redis-server
 	touch $@
+
+# Half of the time that a JVM of the tests takes to start is the loading of classes.
+$(VENV)/spark-classes.jsa: $(VENV)/dev $(VENV)/system
+	$(BIN)/python -m tests.spark.shared_classes

@@ -15,6 +15,7 @@ import pytest
 import penstock
 from penstock.store.keys import NamespaceKeys, QueueKeys
 from tests.servers import RedisCluster, RedisServer, binary_of
+from tests.spark.shared_classes import jvm_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,8 +31,7 @@ hypothesis.settings.load_profile("penstock")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-# No Java of a test runs long enough for well-compiled code to pay.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+os.environ.setdefault("SPARK_SUBMIT_OPTS", jvm_options())
 
 # Here, because pytest refuses it in the conftest of a folder further down.
 pytest_plugins = ["pytester"]
