@@ -63,11 +63,7 @@ class Script:
 
     def text(self, dialect: Dialect = STANDALONE) -> str:
         """What is sent to the server: the file, with what it uses of its fragments."""
-        included = _INCLUDE.search(self.source)
-        if included is None:
-            return self.source
-        names = (getattr(dialect, name, name) for name in included[1].split())
-        return link("".join(_fragment(name) for name in names), self.source[included.end() :])
+        return _text(self.source, dialect)
 
     def digest(self, dialect: Dialect = STANDALONE) -> str:
         """What EVALSHA calls it."""
@@ -103,6 +99,16 @@ def job_script_names() -> list[str]:
         for entry in files("penstock.store").joinpath("scripts", "jobs").iterdir()
         if entry.name.endswith(".lua")
     )
+
+
+# All texts together are less than 1 MB, and every client of a process needs the same ones.
+@cache
+def _text(source: str, dialect: Dialect) -> str:
+    included = _INCLUDE.search(source)
+    if included is None:
+        return source
+    names = (getattr(dialect, name, name) for name in included[1].split())
+    return link("".join(_fragment(name) for name in names), source[included.end() :])
 
 
 def _fragment(name: str) -> str:
