@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.client._async.transport import AsyncChannel
 from penstock.client.address import Address, Endpoint
 from penstock.client.wire import (
+    SLOTS,
     ConnectionLost,
     ReplyError,
     greeting,
@@ -124,7 +125,7 @@ class AsyncClusterRouter(AsyncRouter):
 
     def __init__(self, address: Address, timeout_s: float) -> None:
         super().__init__(address, timeout_s)
-        self._owners: dict[int, Endpoint] = {}
+        self._owners: list[Endpoint | None] = [None] * SLOTS
 
     async def exchange(
         self,
@@ -155,19 +156,27 @@ class AsyncClusterRouter(AsyncRouter):
 
     async def channel_for(self, key: str) -> AsyncChannel:
         slot = slot_of(key)
-        owner = self._owners.get(slot) or (await self._read_map()).get(slot)
+        owner = self._owners[slot] or (await self._read_map())[slot]
         if owner is None:
             raise ConnectionLost(f"no node of the cluster owns slot {slot}")
         return self._channel(owner)
 
     async def every_channel(self) -> Iterable[AsyncChannel]:
-        owners = await self._read_map()
-        return [self._channel(endpoint) for endpoint in dict.fromkeys(owners.values())]
+        owners = dict.fromkeys(owner for _, owner in await self._ask_for_ranges())
+        return [self._channel(owner) for owner in owners]
 
     async def forget(self) -> None:
-        self._owners = {}
+        self._owners = [None] * SLOTS
 
-    async def _read_map(self) -> dict[int, Endpoint]:
+    async def _read_map(self) -> list[Endpoint | None]:
+        owners: list[Endpoint | None] = [None] * SLOTS
+        for slots, owner in await self._ask_for_ranges():
+            owners[slots.start : slots.stop] = [owner] * len(slots)
+        self._owners = owners
+        return owners
+
+    async def _ask_for_ranges(self) -> list[tuple[range, Endpoint]]:
+        """Which slots belong to whom, by the first node that answers."""
         reason = "none answered"
         for endpoint in dict.fromkeys([*self.address.endpoints, *self._channels]):
             try:
@@ -180,13 +189,10 @@ class AsyncClusterRouter(AsyncRouter):
                     f"{endpoint} does not answer as part of a cluster ({reply}); use redis:// for "
                     "a server of its own"
                 )
-            owners = {
-                slot: Endpoint((master[0] or b"").decode() or endpoint.host, master[1])
-                for first, last, master, *_ in reply
-                for slot in range(first, last + 1)
-            }
-            self._owners = owners
-            return owners
+            return [
+                (range(first, last + 1), Endpoint((host or b"").decode() or endpoint.host, port))
+                for first, last, (host, port, *_), *_ in reply
+            ]
         raise ConnectionLost(f"no node of the cluster could be asked for its map: {reason}")
 
 

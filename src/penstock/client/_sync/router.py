@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.client._sync.transport import Channel
 from penstock.client.address import Address, Endpoint
 from penstock.client.wire import (
+    SLOTS,
     ConnectionLost,
     ReplyError,
     greeting,
@@ -126,7 +127,7 @@ class ClusterRouter(Router):
 
     def __init__(self, address: Address, timeout_s: float) -> None:
         super().__init__(address, timeout_s)
-        self._owners: dict[int, Endpoint] = {}
+        self._owners: list[Endpoint | None] = [None] * SLOTS
 
     def exchange(
         self,
@@ -157,19 +158,27 @@ class ClusterRouter(Router):
 
     def channel_for(self, key: str) -> Channel:
         slot = slot_of(key)
-        owner = self._owners.get(slot) or (self._read_map()).get(slot)
+        owner = self._owners[slot] or (self._read_map())[slot]
         if owner is None:
             raise ConnectionLost(f"no node of the cluster owns slot {slot}")
         return self._channel(owner)
 
     def every_channel(self) -> Iterable[Channel]:
-        owners = self._read_map()
-        return [self._channel(endpoint) for endpoint in dict.fromkeys(owners.values())]
+        owners = dict.fromkeys(owner for _, owner in self._ask_for_ranges())
+        return [self._channel(owner) for owner in owners]
 
     def forget(self) -> None:
-        self._owners = {}
+        self._owners = [None] * SLOTS
 
-    def _read_map(self) -> dict[int, Endpoint]:
+    def _read_map(self) -> list[Endpoint | None]:
+        owners: list[Endpoint | None] = [None] * SLOTS
+        for slots, owner in self._ask_for_ranges():
+            owners[slots.start : slots.stop] = [owner] * len(slots)
+        self._owners = owners
+        return owners
+
+    def _ask_for_ranges(self) -> list[tuple[range, Endpoint]]:
+        """Which slots belong to whom, by the first node that answers."""
         reason = "none answered"
         for endpoint in dict.fromkeys([*self.address.endpoints, *self._channels]):
             try:
@@ -182,13 +191,10 @@ class ClusterRouter(Router):
                     f"{endpoint} does not answer as part of a cluster ({reply}); use redis:// for "
                     "a server of its own"
                 )
-            owners = {
-                slot: Endpoint((master[0] or b"").decode() or endpoint.host, master[1])
-                for first, last, master, *_ in reply
-                for slot in range(first, last + 1)
-            }
-            self._owners = owners
-            return owners
+            return [
+                (range(first, last + 1), Endpoint((host or b"").decode() or endpoint.host, port))
+                for first, last, (host, port, *_), *_ in reply
+            ]
         raise ConnectionLost(f"no node of the cluster could be asked for its map: {reason}")
 
 
