@@ -57,6 +57,17 @@ class RunningWorker:
         return self.worker.id
 
     @property
+    def feed(self) -> Any:
+        """What serves its only queue. It comes a moment after the id, by which a worker is found to
+        have started.
+        """
+        worker = self.worker
+        assert worker is not None
+        wait_for(lambda: self.error or worker._feeds)
+        [feed] = worker._feeds
+        return feed
+
+    @property
     def is_running(self) -> bool:
         return self._thread.is_alive()
 

@@ -89,7 +89,7 @@ def wait_until_it_waits(ps: penstock.Penstock, worker: RunningWorker) -> None:
     is_sharded = ps.store.dialect.channels == "sharded_channels"
     ask = ("PUBSUB", "SHARDNUMSUB" if is_sharded else "NUMSUB", channel)
     wait_for(lambda: ps.store.call(keys.idle, *ask)[1] > 0)
-    feed = feed_of(worker)
+    feed = worker.feed
 
     def is_quiet() -> bool:
         # When the desk is new, the loop looks for what was missed, as soon as it has time.
@@ -104,12 +104,6 @@ def is_at_rest(feed: Any) -> bool:
     """The loop has nothing to see to."""
     is_told = feed._must_review or feed._must_look or feed._is_woken or feed._outcomes
     return not is_told and not feed._turn.locked()
-
-
-def feed_of(worker: RunningWorker) -> Any:
-    assert worker.worker is not None
-    [feed] = worker.worker._feeds
-    return feed
 
 
 def test_a_job_needs_nothing_but_the_thread_that_runs_it(
@@ -129,7 +123,7 @@ def test_a_job_needs_nothing_but_the_thread_that_runs_it(
         stuck.set()
 
     assert len(set(threads)) == 1
-    wait_for(lambda: feed_of(worker).finished == 6)
+    wait_for(lambda: worker.feed.finished == 6)
     check_jobs(ps.store, mail._keys)
 
 
@@ -208,7 +202,7 @@ def test_a_cancel_that_comes_before_the_job_counts(
 ) -> None:
     worker = serve(patient)
     wait_until_it_waits(ps, worker)
-    feed = feed_of(worker)
+    feed = worker.feed
     hold, is_heard_of, may_be_held = feed._hold, threading.Event(), threading.Event()
 
     def hold_late(*args: Any) -> Any:
@@ -237,7 +231,7 @@ def test_a_cancel_reaches_a_job_that_runs(
     job = mail.add("patient")
     assert began.wait(20)
     assert job.cancel() == "running"
-    [context] = feed_of(worker).held.values()
+    [context] = worker.feed.held.values()
     wait_for(lambda: context.is_cancel_asked)
     may_end.set()
 
@@ -300,7 +294,7 @@ def test_a_store_that_refuses_a_report_is_asked_again_by_the_loop(
         refused.append(context)
         raise StoreError("not now")
 
-    feed_of(worker)._desk.report = refuse
+    worker.feed._desk.report = refuse
     assert mail.add("email", {"number": 1}).result(20) == 1
     assert len(refused) == 1
     check_jobs(ps.store, mail._keys)
@@ -312,7 +306,7 @@ def test_a_job_handed_over_before_the_answer_to_a_report_leaves_room_for_others(
     """The store does not count on the worker any more then, which it has to know."""
     worker = serve(echo, patient, concurrency=2)
     wait_until_it_waits(ps, worker)
-    desk = feed_of(worker)._desk
+    desk = worker.feed._desk
     assert mail.add("patient").state == "running"
     assert began.wait(20)
     # By the other thread, which goes to the desk afterwards.
@@ -328,7 +322,7 @@ def test_a_job_handed_over_before_the_answer_to_a_report_leaves_room_for_others(
             may_go_on.wait(20)
 
     desk.report = report_slowly
-    wait_for(lambda: len(feed_of(worker).held) == 1 and is_at_rest(feed_of(worker)))
+    wait_for(lambda: len(worker.feed.held) == 1 and is_at_rest(worker.feed))
     may_end.set()
     assert is_reported.wait(20)
     desk.report = report
@@ -348,7 +342,7 @@ def test_what_waits_behind_a_job_that_was_handed_over_goes_back(
 ) -> None:
     worker = serve(echo, patient)
     wait_until_it_waits(ps, worker)
-    feed = feed_of(worker)
+    feed = worker.feed
     assert worker._loop is not None
     take, is_heard_of, may_be_taken = feed._desk._take, threading.Event(), threading.Event()
 
@@ -378,7 +372,7 @@ def test_a_stop_does_not_wait_for_a_job_that_goes_back(
 ) -> None:
     worker = serve(echo, grace_s=15)
     wait_until_it_waits(ps, worker)
-    feed = feed_of(worker)
+    feed = worker.feed
     hold, is_held, may_go_on = feed._hold, threading.Event(), threading.Event()
 
     def hold_slowly(*args: Any) -> Any:
@@ -410,7 +404,7 @@ def test_a_worker_that_has_ended_says_nothing_more(own_server: RedisServer, name
         mail.add("email", {"number": 0}).result(20)
         wait_until_it_waits(ps, worker)
         [slot] = [it for it in threading.enumerate() if it.name == "penstock-0"]
-        desk = feed_of(worker)._desk
+        desk = worker.feed._desk
         report, is_reporting, may_report = desk.report, threading.Event(), threading.Event()
 
         def report_late(*said: Any) -> Any:

@@ -487,10 +487,9 @@ def test_a_worker_looks_for_what_it_has_missed(
     ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., RunningWorker]
 ) -> None:
     worker = serve(echo)
-    assert worker.worker is not None
     assert worker._loop is not None
-    [feed] = worker.worker._feeds
-    hold = feed._hold  # type: ignore[attr-defined]
+    feed = worker.feed
+    hold = feed._hold
     missed: list[HandedOut] = []
 
     def miss(job: HandedOut, is_missed: bool = False) -> None:
@@ -502,17 +501,17 @@ def test_a_worker_looks_for_what_it_has_missed(
             mail.add("email", {"number": 5})
         return bool(missed)
 
-    feed._hold = miss  # type: ignore[attr-defined]
+    feed._hold = miss
     wait_for(is_one_missed)
     job = mail.get(missed[0].id)
     assert job.info().state == "running"
-    feed._hold = hold  # type: ignore[attr-defined]
+    feed._hold = hold
 
     worker._loop.call_soon_threadsafe(feed.look_again)
 
     assert job.result(timeout=20) == 5
     # Should the message come after all, it is nothing new.
-    worker._loop.call_soon_threadsafe(feed._take, missed[0])  # type: ignore[attr-defined]
+    worker._loop.call_soon_threadsafe(feed._take, missed[0])
     later = mail.add("email", {"number": 6})
     assert later.result(timeout=20) == 6
     assert [ended.job for ended in mail.history()].count(job.id) == 1
