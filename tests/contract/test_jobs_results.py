@@ -279,7 +279,11 @@ def test_what_is_no_job_is_refused_before_anything_is_watched(
     assert not ps.results._mine().by_place
 
 
-def test_waiting_again_and_again_keeps_nothing_of_the_times_before(mail: penstock.Jobs) -> None:
+def test_waiting_again_and_again_keeps_nothing_of_the_times_before(
+    mail: penstock.Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for time in ("_SILENCE_S", "_LINGER_S"):
+        monkeypatch.setattr(f"penstock.client.watch.{time}", 0.1)
     job = mail.add("email")
 
     for _ in range(20):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import penstock
@@ -15,6 +16,8 @@ from tests.running_worker import RunningWorker, stopped_in_the_end
 from tests.servers import wait_for
 
 if TYPE_CHECKING:
+    import pytest
+
     from tests.servers import RedisServer
 
 
@@ -74,8 +77,11 @@ def test_a_batch_that_cannot_be_read_does_not_end_the_worker(
     assert asyncio.run(story())
 
 
-def test_a_running_worker_moves_what_was_left(server: RedisServer, namespace: str) -> None:
-    """With the pace of a real one."""
+def test_a_running_worker_moves_what_was_left(
+    server: RedisServer, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hurried = partial(finish_batches, every_s=0.01)
+    monkeypatch.setattr("penstock.worker.worker.finish_batches", hurried)
     done: list[bytes] = []
 
     async def prepare() -> None:
