@@ -98,7 +98,16 @@ def server(servers: dict[str, RedisServer | RedisCluster]) -> RedisServer:
     return found
 
 
-@pytest.fixture(params=STORES)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """What is about scripts or servers runs on every kind of store; `stores` says where what is
+    about a client runs, as that would only do the same again elsewhere.
+    """
+    if "any_store" in metafunc.fixturenames:
+        marker = metafunc.definition.get_closest_marker("stores")
+        metafunc.parametrize("any_store", marker.args if marker else STORES, indirect=True)
+
+
+@pytest.fixture
 def any_store(
     request: pytest.FixtureRequest, servers: dict[str, RedisServer | RedisCluster]
 ) -> RedisServer | RedisCluster:

@@ -1,4 +1,4 @@
-"""What the tests of the protocol share. They run on every kind of store."""
+"""What the tests of the protocol share. They run on every kind of store, or on those they name."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from penstock.errors import (
     PayloadTooLarge,
     Unserialisable,
 )
+from tests.conftest import STORES
 from tests.contract.job_workers import Hand, written
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
     from tests.running_worker import RunningWorker
     from tests.stored import Stored
+
+# The client refuses; only a move is judged by a script.
+pytestmark = pytest.mark.stores("debian")
 
 NAN, INF = math.nan, math.inf
 YEARS = timedelta(days=1000)
@@ -79,7 +83,6 @@ OPTIONS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("any_store", ["debian"], indirect=True)
 @pytest.mark.parametrize(("options", "message"), OPTIONS, ids=[str(each[0]) for each in OPTIONS])
 def test_an_option_that_makes_no_sense_is_refused(
     mail: penstock.Jobs, stored: Stored, options: dict[str, Any], message: str
@@ -97,7 +100,6 @@ def test_none_is_no_timeout_and_no_expiry(mail: penstock.Jobs, hand: Hand) -> No
     assert job.info().timeout_s == 0
 
 
-@pytest.mark.parametrize("any_store", ["debian"], indirect=True)
 @pytest.mark.parametrize("name", ["", "x" * 256, "a\nb", "\ud800", 5, None], ids=repr)
 def test_a_name_that_cannot_be_is_refused(
     ps: penstock.Penstock, mail: penstock.Jobs, stored: Stored, name: Any
@@ -119,7 +121,6 @@ def test_a_name_that_cannot_be_is_refused(
     assert stored.everything() == {}
 
 
-@pytest.mark.parametrize("any_store", ["debian"], indirect=True)
 def test_a_backoff_with_too_long_a_name_is_refused(mail: penstock.Jobs, stored: Stored) -> None:
     with pytest.raises((InvalidName, InvalidArgument), match="backoff"):
         mail.add("email", backoff="named:" + "x" * 255)
@@ -127,7 +128,6 @@ def test_a_backoff_with_too_long_a_name_is_refused(mail: penstock.Jobs, stored: 
     assert stored.everything() == {}
 
 
-@pytest.mark.parametrize("any_store", ["debian"], indirect=True)
 @pytest.mark.parametrize("place", [5, None, "", "5", "5-", "--", b"-"], ids=repr)
 def test_a_place_in_a_history_that_cannot_be_is_refused(mail: penstock.Jobs, place: Any) -> None:
     with pytest.raises(InvalidArgument, match=r"is no place in a history; give the `place` of an"):
@@ -138,7 +138,6 @@ CYCLE: list[Any] = []
 CYCLE.append(CYCLE)
 
 
-@pytest.mark.parametrize("any_store", ["debian"], indirect=True)
 @pytest.mark.parametrize(
     ("data", "cause"),
     [
@@ -199,7 +198,6 @@ def test_a_result_that_cannot_be_kept_makes_the_attempt_fail(
     assert give.on(ps).send("none").result(20) is None
 
 
-@pytest.mark.parametrize("any_store", ["debian"], indirect=True)
 @pytest.mark.parametrize("data", [b"", b"{}", b"not json", b"5", b'[{"a": 1}]', b'{"wrong": 1}'])
 def test_data_that_is_no_call_of_the_function_makes_the_job_fail(
     ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., RunningWorker], data: bytes
@@ -225,7 +223,6 @@ def test_arguments_that_are_no_json_are_refused_by_name(
 NO_LISTS: list[Any] = ["abc", "", b"abc", bytearray(b"abc"), {"a": 1}, {}, None, 5]
 
 
-@pytest.mark.parametrize("any_store", ["debian"], indirect=True)
 @pytest.mark.parametrize("items", NO_LISTS, ids=repr)
 def test_one_item_is_not_taken_for_many(
     ps: penstock.Penstock, mail: penstock.Jobs, stored: Stored, items: Any
@@ -276,7 +273,6 @@ CHANGES: list[tuple[Callable[[penstock.Job[Any]], object], str]] = [
 ]
 
 
-@pytest.mark.parametrize("any_store", ["debian"], indirect=True)
 @pytest.mark.parametrize(("change", "message"), CHANGES, ids=[each[1] for each in CHANGES])
 def test_a_change_that_makes_no_sense_is_refused(
     mail: penstock.Jobs, stored: Stored, change: Callable[[penstock.Job[Any]], object], message: str
@@ -301,6 +297,7 @@ MOVES: dict[str, tuple[str, ...]] = {
 """State -> what cannot be done to a job in it."""
 
 
+@pytest.mark.stores(*STORES)
 @pytest.mark.parametrize("state", MOVES)
 def test_an_illegal_move_is_refused_and_changes_nothing(
     mail: penstock.Jobs, hand: Hand, stored: Stored, state: str
@@ -326,7 +323,6 @@ def test_outside_of_a_job_there_is_no_current_one() -> None:
         penstock.current()
 
 
-@pytest.mark.parametrize("any_store", ["debian"], indirect=True)
 @pytest.mark.parametrize(("done", "total"), [(1, 0), (NAN, 1), (INF, 1), ("a", 1), (1, None)])
 def test_progress_that_makes_no_sense_is_an_error_of_the_job(
     ps: penstock.Penstock, serve: Callable[..., RunningWorker], done: Any, total: Any

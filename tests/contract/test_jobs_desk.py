@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from tests.servers import RedisServer
     from tests.stored import Stored
 
+# Threads of a worker. What it hears of comes on channels, which are others on a cluster.
+pytestmark = pytest.mark.stores("debian", "cluster")
+
 may_end = threading.Event()
 began = threading.Event()
 threads: list[str] = []

@@ -255,7 +255,7 @@ def test_a_pause_outlives_whoever_asked_for_it(
     assert hand.run_all() == [1]
 
 
-@pytest.mark.parametrize("any_store", ["debian"], indirect=True)
+@pytest.mark.stores("debian")
 @pytest.mark.parametrize(
     ("limit", "message"),
     [

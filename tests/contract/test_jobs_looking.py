@@ -347,7 +347,7 @@ def test_a_job_is_found_by_its_id_wherever_it_is(ps: penstock.Penstock) -> None:
         ps.job("0000000000000")
 
 
-@pytest.mark.parametrize("any_store", ["debian"], indirect=True)
+@pytest.mark.stores("debian")
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
@@ -377,7 +377,7 @@ def test_questions_that_make_no_sense_are_refused(
         ask(mail)  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("any_store", ["debian"], indirect=True)
+@pytest.mark.stores("debian")
 @pytest.mark.parametrize("name", ["x" * 256, "a\nb", "\ud800", 5, None])
 def test_names_that_cannot_be_are_refused(mail: penstock.Jobs, name: str) -> None:
     for which in ({"type": name}, {"tenant": name}, {"tag": name}):

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from tests.servers import RedisCluster, RedisServer
     from tests.stored import Stored
 
+# Which thread of a client reads; what it hears, and from which server, is in test_jobs_results.py.
+pytestmark = pytest.mark.stores("debian")
+
 
 class Readers:
     """Which threads have read, and how to disturb them."""

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
     from tests.servers import RedisServer
 
+# The client waits. How jobs end is told on channels, which are others on a cluster.
+pytestmark = pytest.mark.stores("debian", "cluster")
+
 
 @pytest.fixture
 def waiter(any_store: RedisServer | RedisCluster, namespace: str) -> Iterator[penstock.Penstock]:

@@ -234,7 +234,7 @@ def test_the_history_says_how_an_attempt_ended(
     assert history == {"stopped": [], "final": ["failed"]}.get(outcome, [outcome])
 
 
-@pytest.mark.parametrize("any_store", ["debian"], indirect=True)
+@pytest.mark.stores("debian")
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

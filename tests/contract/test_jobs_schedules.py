@@ -79,7 +79,7 @@ def test_a_slot_sends_one_job_with_the_options_of_the_schedule(
     assert schedules.get("hourly").next_at == (slot + HOUR_MS) / 1000
 
 
-@pytest.mark.parametrize("any_store", ["debian"], indirect=True)
+@pytest.mark.stores("debian")
 @pytest.mark.parametrize(
     "options",
     [
@@ -187,7 +187,7 @@ def test_a_schedule_that_is_not_there_is_not_found(schedules: Schedules) -> None
     assert schedules.list() == []
 
 
-@pytest.mark.parametrize("any_store", ["debian"], indirect=True)
+@pytest.mark.stores("debian")
 @pytest.mark.parametrize(
     ("given", "message"),
     [

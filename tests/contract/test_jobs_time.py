@@ -319,7 +319,7 @@ def test_many_at_once_are_debounced_to_the_last(mail: penstock.Jobs, hand: Hand)
     mail.add("email", b"x" * 14)
 
 
-@pytest.mark.parametrize("any_store", ["debian"], indirect=True)
+@pytest.mark.stores("debian")
 @pytest.mark.parametrize(
     ("options", "message"),
     [
