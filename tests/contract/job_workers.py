@@ -39,6 +39,12 @@ def age_job(ps: penstock.Penstock, job: penstock.Job[Any], by_ms: int) -> None:
         ps.store.call(key, "ZADD", key, "XX", ended_ms, number)
 
 
+def now_s(mail: penstock.Jobs) -> float:
+    """The clock of the store."""
+    seconds, microseconds = mail._store.call(mail._keys.meta, "TIME")
+    return int(seconds) + int(microseconds) / 1e6
+
+
 class Hand:
     """A worker that does nothing by itself. Its lease outlasts any test."""
 

@@ -11,7 +11,7 @@ import pytest
 from penstock.codec.ids import id_text
 from penstock.codec.records import open_event, open_notice, open_progress
 from penstock.model.jobs import JOB_EVENT_KINDS, JobEvent
-from tests.contract.job_workers import Hand
+from tests.contract.job_workers import Hand, now_s
 from tests.servers import wait_for
 
 if TYPE_CHECKING:
@@ -156,7 +156,8 @@ def test_a_job_is_promoted_by_its_time_and_by_hand(
     by_hand = mail.add("email", delay=60)
     by_time = mail.add("email", delay=0.001)
     by_hand.promote()
-    wait_for(lambda: len(hand.take(2)) or by_time.state == "running")
+    wait_for(lambda: now_s(mail) > by_time.info().due_at)
+    assert len(hand.take(2)) == 2
 
     promoted = [pair for pair in kinds(hear()) if pair[0] == "promoted"]
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.errors import InvalidArgument
+from tests.contract.job_workers import Hand, now_s
 from tests.servers import wait_for
 
 if TYPE_CHECKING:
     import penstock
-    from tests.contract.job_workers import Hand
 
 
 def send(mail: penstock.Jobs, **counts: int) -> None:
@@ -242,8 +242,7 @@ def test_with_ageing_a_job_that_is_gone_does_not_hold_up_its_level(
 
 def _age_ms(mail: penstock.Jobs, job: penstock.Job[object]) -> float:
     """How long a job has waited, on the clock of the store."""
-    seconds, microseconds = mail._store.call(mail._keys.meta, "TIME")
-    return int(seconds) * 1000 + int(microseconds) / 1000 - job.info().due_at * 1000
+    return (now_s(mail) - job.info().due_at) * 1000
 
 
 def test_the_ring_goes_with_its_last_line(

@@ -8,11 +8,11 @@ import pytest
 
 from penstock.codec.records import pack_error
 from penstock.model.jobs import JobError, Report
+from tests.contract.job_workers import Hand, now_s
 from tests.servers import wait_for
 
 if TYPE_CHECKING:
     import penstock
-    from tests.contract.job_workers import Hand
     from tests.stored import Stored
 
 
@@ -22,7 +22,8 @@ def endings(mail: penstock.Jobs) -> list[tuple[str, int, str, str | None]]:
 
 def test_a_job_that_expires_leaves_an_entry(mail: penstock.Jobs, hand: Hand) -> None:
     job = mail.add("email", expires=0.001, tenant="acme", priority=3)
-    wait_for(lambda: hand.take() == [] and job.state == "dead")
+    wait_for(lambda: now_s(mail) > job.info().created_at + 0.005)
+    assert (hand.take(), job.state) == ([], "dead")
 
     [entry] = mail.history()
     assert endings(mail) == [(job.id, 0, "expired", "dead")]

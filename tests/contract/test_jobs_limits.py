@@ -10,7 +10,8 @@ import penstock
 from penstock.client._sync import fsck
 from penstock.errors import InvalidArgument, QueueNotFound, WrongKind
 from penstock.model.jobs import Report
-from tests.contract.job_workers import Hand, written
+from tests.contract.job_workers import Hand, now_s, written
+from tests.servers import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -137,6 +138,7 @@ def test_a_held_back_job_that_expires_does_not_hold_up_those_behind_it(
     mail.add("email", "c", key="k")
     a = hand.take_one()
     assert hand.claim().word == "empty"
+    wait_for(lambda: now_s(mail) > late.info().created_at + 0.005)
     hand.finish(a)
 
     assert hand.wait_and_run_all() == ["c"]

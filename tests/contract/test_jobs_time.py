@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.errors import IllegalMove, InvalidArgument
-from tests.contract.job_workers import Hand
+from tests.contract.job_workers import Hand, now_s
 from tests.servers import wait_for
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def test_due_jobs_are_promoted_in_the_order_in_which_they_are_due(
 def test_due_jobs_run_by_priority_first(mail: penstock.Jobs, hand: Hand) -> None:
     mail.add("email", "low", delay=0.001, priority="low")
     last = mail.add("email", "high", delay=0.002, priority="high")
-    wait_for(lambda: _now_s(mail) > last.info().due_at)
+    wait_for(lambda: now_s(mail) > last.info().due_at)
 
     assert hand.run_all() == ["high", "low"]
 
@@ -91,7 +91,7 @@ def test_more_due_jobs_than_one_step_promotes_all_run_in_order(
     mail: penstock.Jobs, hand: Hand
 ) -> None:
     jobs = mail.add_many("email", range(450), delay=0.001)
-    wait_for(lambda: _now_s(mail) > jobs[0].info().due_at + 0.1)
+    wait_for(lambda: now_s(mail) > jobs[0].info().due_at + 0.1)
 
     taken: list[int] = []
     while names := hand.take_named(1000):
@@ -117,7 +117,7 @@ def test_promote_lets_a_scheduled_job_run_now(mail: penstock.Jobs, hand: Hand) -
     job.promote()
 
     assert job.state == "ready"
-    assert job.info().due_at <= _now_s(mail)
+    assert job.info().due_at <= now_s(mail)
     assert hand.run_all() == ["now"]
 
 
@@ -129,7 +129,7 @@ def test_reschedule_moves_a_waiting_job_and_leaves_no_second_copy(
     job.reschedule(HOUR_S)
     assert (job.state, hand.run_all()) == ("scheduled", [])
     job.reschedule(2 * HOUR_S)
-    assert 2 * HOUR_S - 60 < job.info().due_at - _now_s(mail) <= 2 * HOUR_S
+    assert 2 * HOUR_S - 60 < job.info().due_at - now_s(mail) <= 2 * HOUR_S
     job.reschedule(timedelta(0))
     job.reschedule(0)
 
@@ -154,7 +154,7 @@ def test_a_job_that_runs_or_has_ended_cannot_be_moved_in_time(
 def test_a_job_that_was_not_started_in_time_is_dead(mail: penstock.Jobs, hand: Hand) -> None:
     job = mail.add("email", "late", expires=0.001)
     mail.add("email", "next")
-    wait_for(lambda: _now_s(mail) > job.info().created_at + 0.005)
+    wait_for(lambda: now_s(mail) > job.info().created_at + 0.005)
 
     assert hand.run_all() == ["next"]
 
@@ -168,7 +168,7 @@ def test_the_time_to_expiry_counts_from_when_the_job_could_run(
 ) -> None:
     def is_in_time() -> bool:
         job = mail.add("email", delay=0.06, expires=0.05)
-        wait_for(lambda: _now_s(mail) >= job.info().due_at)
+        wait_for(lambda: now_s(mail) >= job.info().due_at)
         return bool(hand.take())
 
     wait_for(is_in_time)
@@ -176,7 +176,7 @@ def test_the_time_to_expiry_counts_from_when_the_job_could_run(
 
 def test_an_expired_job_that_is_told_to_run_again_does(mail: penstock.Jobs, hand: Hand) -> None:
     job = mail.add("email", expires=0.05)
-    wait_for(lambda: _now_s(mail) > job.info().due_at + 0.05)
+    wait_for(lambda: now_s(mail) > job.info().due_at + 0.05)
     assert hand.take() == []
 
     wait_for(lambda: job.retry() == "ready" and hand.take())
@@ -189,7 +189,7 @@ def test_a_retry_is_not_held_to_the_expiry_of_the_first_start(
         job = mail.add("email", expires=0.05, attempts=2)
         for process in hand.take():
             hand.fail(process, delay_ms=60)
-            wait_for(lambda: _now_s(mail) >= job.info().due_at)
+            wait_for(lambda: now_s(mail) >= job.info().due_at)
         return bool(hand.take())
 
     wait_for(is_tried_again)
@@ -203,7 +203,7 @@ def test_what_has_started_in_time_is_started_again_whatever_becomes_of_its_worke
         job = mail.add("email", expires=0.05)
         worker = Hand(ps, f"worker-{job.id}")
         for process in worker.take():
-            wait_for(lambda: _now_s(mail) > job.info().due_at + 0.06)
+            wait_for(lambda: now_s(mail) > job.info().due_at + 0.06)
             worker.crash(process) if how == "crash" else getattr(worker, how)()
             return bool(hand.take())
         return False
@@ -217,7 +217,7 @@ def test_what_was_given_back_before_it_began_is_held_to_its_expiry(
     def has_expired() -> bool:
         job = mail.add("email", expires=0.05)
         for process in hand.take():
-            wait_for(lambda: _now_s(mail) > job.info().due_at + 0.05)
+            wait_for(lambda: now_s(mail) > job.info().due_at + 0.05)
             hand.stop(process)
             assert hand.take() == []
         return job.info().attempts_made == 0 and job.info().reason == "expired"
@@ -231,11 +231,11 @@ def test_the_history_tells_how_long_each_attempt_waited_and_ran(
     worker = Hand(ps, "worker")
     job = mail.add("email")
     worker.take_one()
-    wait_for(lambda: _now_s(mail) > job.info().started_at + 0.1)
-    returned_at = _now_s(mail)
+    wait_for(lambda: now_s(mail) > job.info().started_at + 0.1)
+    returned_at = now_s(mail)
     worker.die()
     again = hand.take_one()
-    waited_ms = 1000 * (_now_s(mail) - returned_at)
+    waited_ms = 1000 * (now_s(mail) - returned_at)
     hand.finish(again)
 
     lost, done = mail.history()
@@ -280,7 +280,7 @@ def test_when_a_window_is_over_the_key_is_free(mail: penstock.Jobs) -> None:
 def test_debounce_keeps_the_last_data_and_waits_anew(mail: penstock.Jobs, hand: Hand) -> None:
     first = mail.add("email", "first", unique="k", debounce=HOUR_S, tags=["a"])
     due_at = first.info().due_at
-    wait_for(lambda: _now_s(mail) > first.info().created_at + 0.002)
+    wait_for(lambda: now_s(mail) > first.info().created_at + 0.002)
 
     last = mail.add("email", "the last one", unique="k", debounce=HOUR_S, tags=["b"])
 
@@ -336,9 +336,3 @@ def test_times_that_contradict_each_other_are_refused(
 ) -> None:
     with pytest.raises(InvalidArgument, match=message):
         mail.add("email", **options)  # type: ignore[arg-type]
-
-
-def _now_s(mail: penstock.Jobs) -> float:
-    """The clock of the store."""
-    seconds, microseconds = mail._store.call(mail._keys.meta, "TIME")
-    return int(seconds) + int(microseconds) / 1e6
