@@ -70,6 +70,9 @@ class RedisServer:
     def command(self, *parts: str | bytes | int) -> Any:
         return self.client.execute_command(*parts)  # type: ignore[no-untyped-call]
 
+    def empty(self) -> None:
+        self.command("FLUSHALL")
+
     def start(self) -> RedisServer:
         place = (
             ["--port", str(self.port), "--bind", "127.0.0.1"]
@@ -153,6 +156,10 @@ class RedisCluster:
             self._nodes.append(node.start())
         self._join()
         return self
+
+    def empty(self) -> None:
+        for node in self._nodes:
+            node.empty()
 
     def stop(self) -> None:
         for node in self._nodes:

@@ -12,6 +12,7 @@ from penstock.client._sync.subscription import Subscription
 from penstock.store.command import Operation
 from penstock.store.keys import NamespaceKeys
 from penstock.worker.handlers import collect_handlers
+from tests.conftest import STORES
 from tests.contract.job_workers import Hand
 from tests.running_worker import RunningWorker, stopped_in_the_end
 from tests.stored import Stored
@@ -48,6 +49,17 @@ class Ear:
 
     def close(self) -> None:
         self._subscription.close()
+
+
+@pytest.fixture(autouse=True)
+def _left_empty(servers: dict[str, RedisServer | RedisCluster]) -> Iterator[None]:
+    """To look at a namespace is to go through all keys of a server: what thousands of tests had
+    left there would make each slower than the one before.
+    """
+    yield
+    for kind in STORES:
+        if kind in servers:
+            servers[kind].empty()
 
 
 @pytest.fixture
