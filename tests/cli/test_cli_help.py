@@ -1,4 +1,4 @@
-"""What the commands for jobs and schedules say about themselves."""
+"""What the commands say about themselves."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from penstock.cli.schedule import schedule
 if TYPE_CHECKING:
     from tests.cli.conftest import CommandLine
 
-COMMANDS = [("job", name) for name in job.commands]
+COMMANDS: list[tuple[str, ...]] = [("job", name) for name in job.commands]
 COMMANDS += [("schedule", name) for name in schedule.commands]
+COMMANDS += [("enqueue",), ("queue", "list"), ("worker", "run"), ("doctor",), ("fsck",)]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_each_command_has_a_short_help_with_an_example(
-    cli: CommandLine, command: tuple[str, str]
+    cli: CommandLine, command: tuple[str, ...]
 ) -> None:
     result = cli(*command, "--help")
 

@@ -40,14 +40,6 @@ def test_the_version_is_told(environment: dict[str, str]) -> None:
     assert result.stdout.decode() == f"penstock {version('penstock')}\n"
 
 
-def test_each_command_has_a_short_help_with_an_example(environment: dict[str, str]) -> None:
-    for command in (["enqueue"], ["queue", "list"], ["worker", "run"], ["doctor"], ["fsck"]):
-        result = run(environment, *command, "--help")
-
-        assert result.returncode == 0
-        assert f"penstock {' '.join(command)}" in result.stdout.decode().split("Example")[-1]
-
-
 def test_options_of_the_store_come_after_the_command(server: RedisServer, namespace: str) -> None:
     where = ("--url", server.url, "--namespace", namespace, "--json")
 
