@@ -31,6 +31,8 @@ hypothesis.settings.load_profile("penstock")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+# Hundreds of processes import penstock, which would be compiled anew by each.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ.setdefault("SPARK_SUBMIT_OPTS", jvm_options())
 
 # Here, because pytest refuses it in the conftest of a folder further down.
