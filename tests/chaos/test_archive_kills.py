@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from tests.servers import RedisServer
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.xdist_group("own spark"), pytest.mark.timeout(600)]
 
 ENTRIES = 30_000
 PATIENCE_S = 240

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.chaos.spark_drivers import SparkWorld
     from tests.chaos.spark_stops import Point
 
-pytestmark = [pytest.mark.long, pytest.mark.xdist_group("spark"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("own spark"), pytest.mark.timeout(900)]
 
 ROWS = 10_000
 QUEUES = (TASKS, JOBS)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.chaos.spark_drivers import Driver
     from tests.chaos.spark_stops import Point
 
-pytestmark = [pytest.mark.long, pytest.mark.xdist_group("spark"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("own spark"), pytest.mark.timeout(900)]
 
 FILES, ROWS = 12, 2_000
 KILLS = 3

@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyspark
+import platformdirs
 
+from penstock.spark.home import linked_home
 from penstock.spark.java import find_java
 from tests.servers import free_port, wait_for
+from tests.spark.shared_classes import jvm_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,7 +29,9 @@ def cluster_environment(url: str, namespace: str, folder: Path) -> dict[str, str
         "PENSTOCK_URL": url,
         "PENSTOCK_NAMESPACE": namespace,
         "JAVA_HOME": str(find_java()),
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        # With the class path of all other JVMs of the tests, so that they can share classes.
+        "SPARK_HOME": str(linked_home(platformdirs.user_cache_path("penstock"))),
+        "SPARK_DAEMON_JAVA_OPTS": jvm_options(),
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }

@@ -1,4 +1,8 @@
-"""One Spark session for all tests that need one; they run in one process after each other."""
+"""One Spark session for all tests that need one; they run in one process after each other.
+
+Tests that start a Spark of their own are another group, "own spark": they run beside those, one at
+a time.
+"""
 
 from __future__ import annotations
 

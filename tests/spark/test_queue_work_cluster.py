@@ -16,6 +16,7 @@ import pytest
 
 from tests.servers import wait_for
 from tests.spark.clusters import START_S, cluster_environment, standalone
+from tests.spark.shared_classes import jvm_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import penstock
     from tests.servers import RedisServer
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.xdist_group("own spark"), pytest.mark.timeout(600)]
 
 APP = """
 import os, time
@@ -59,7 +60,8 @@ def mail(ps: penstock.Penstock) -> penstock.Jobs:
 def spark_run(*options: str) -> list[str]:
     command = [sys.executable, "-m", "penstock", "spark", "run"]
     quiet = ("--conf", "spark.ui.enabled=false", "--until-empty", "--json")
-    return [*command, *options, "-q", "mail", "--workers", "2", *quiet]
+    quick = ("--conf", f"spark.executor.extraJavaOptions={jvm_options()}")
+    return [*command, *options, "-q", "mail", "--workers", "2", *quiet, *quick]
 
 
 def outcomes(jobs: penstock.Jobs) -> Counter[tuple[str, str]]:

@@ -143,7 +143,7 @@ spark.stop()
 """
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("own spark")
 @pytest.mark.timeout(240)
 def test_a_session_of_spark_connect_reads_and_writes_too(
     server: RedisServer, namespace: str, ps: penstock.Penstock, queue: penstock.Queue
