@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import penstock
+from penstock import store
+from penstock.store.script import load
 from tests.cli.conftest import CommandLine
 from tests.servers import RedisCluster, RedisServer, free_cluster_port, free_port
 
@@ -56,6 +58,18 @@ def test_people_get_a_table_and_a_sum(own_cli: CommandLine) -> None:
     assert result.exit_code == 0
     assert "append-only file on, appendfsync everysec" in result.stdout
     assert result.stdout.endswith("\n0 problems, 0 warnings\n")
+
+
+def test_every_script_that_there_is_is_tried(own_cli: CommandLine, own_server: RedisServer) -> None:
+    folder = Path(store.__file__).parent / "scripts"
+    files = [*folder.glob("*.lua"), *folder.glob("jobs/*.lua")]
+    digests = [load(str(file.relative_to(folder).with_suffix(""))).digest() for file in files]
+
+    document = own_cli.json("doctor")
+
+    assert own_server.command("SCRIPT", "EXISTS", *digests) == [True] * len(files)
+    [said] = [each["message"] for each in document["findings"] if each["check"] == "scripts"]
+    assert said == f"the server accepts all {len(files)} scripts"
 
 
 def test_the_canary_leaves_nothing_behind(

@@ -18,7 +18,7 @@ from penstock.cli.render import counted, print_json, print_table, printable, say
 from penstock.client._sync.client import Penstock
 from penstock.client.wire import ConnectionLost, ReplyError, pack, parse_info, store_error
 from penstock.errors import PenstockError, UnknownLayout, UnsafeStore
-from penstock.store.script import load, script_names
+from penstock.store.script import job_script_names, load, script_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,7 +149,7 @@ def _canary(client: Penstock) -> Iterator[Finding]:
     """Load every script on every server, then let one task live and end."""
     try:
         client.open()
-        names = script_names()
+        names = [*script_names(), *job_script_names()]
         for channel in client.store.router.every_channel():
             for name in names:
                 _load(client, channel, name)

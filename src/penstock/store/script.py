@@ -84,7 +84,7 @@ def load(name: str) -> Script:
 
 
 def script_names() -> list[str]:
-    """Every script there is."""
+    """Every script on queues, plain tasks and workers, as `load` takes them."""
     return sorted(
         entry.name.removesuffix(".lua")
         for entry in files("penstock.store").joinpath("scripts").iterdir()
