@@ -14,7 +14,6 @@ from penstock.errors import (
     InvalidArgument,
     LeaseLost,
     NotWorking,
-    PayloadTooLarge,
     TooManyProcesses,
 )
 from penstock.model.queues import MAX_HELD, check_payload
@@ -239,7 +238,6 @@ class Process:
         """
         session = self._session
         check_payload("result", result, session._client.settings.max_payload)
-        _check_result(result, session._client.settings.max_payload)
         claim = session._store.run_once(
             lambda operation: processes.finish_tasks(
                 session._keys.queue(self.queue), operation, session.id, [self.id], [result]
@@ -290,16 +288,6 @@ def _check_lease(lease_ms: int, heartbeat_ms: int) -> None:
         raise InvalidArgument(
             f"lease_ms is {lease_ms!r} and heartbeat_ms is {heartbeat_ms!r}; give whole numbers, "
             "with the heartbeat shorter than the lease"
-        )
-
-
-def _check_result(result: bytes, max_payload: int) -> None:
-    if type(result) is not bytes:
-        raise InvalidArgument(f"a result is bytes, not {type(result).__name__}; encode it first")
-    if len(result) > max_payload:
-        raise PayloadTooLarge(
-            f"the result is {len(result)} bytes long and {max_payload} is the limit; "
-            "store it elsewhere and give a reference, or connect with a higher max_payload"
         )
 
 
