@@ -55,8 +55,15 @@ def test_workers_on_spark_do_what_is_in_the_queue_and_say_how_much(
     own_server.command("ACL", "SETUSER", "canary", "on", f">{PASSWORD}", "~*", "&*", "+@all")
     url = f"unix://canary:{PASSWORD}@{own_server.socket}"
     seen: list[WorkProgress] = []
+
+    def look(progress: WorkProgress) -> None:
+        seen.append(progress)
+        if progress.workers == 2:  # the first could be done with everything before there are two
+            (app.parent / "end").touch()
+
     with penstock.connect(url) as ps:
         mail = ps.jobs("mail")
+        mail.add("wait", {"folder": str(app.parent)})
         mail.add_many("divide", [{"by": by % 10} for by in range(100)], attempts=1)
 
         summaries = penstock.spark.run(
@@ -67,16 +74,16 @@ def test_workers_on_spark_do_what_is_in_the_queue_and_say_how_much(
             until_empty=True,
             py_files=[str(app)],
             url=url,
-            on_progress=seen.append,
+            on_progress=look,
         )
 
-        assert mail.counts()["done"] == 90
+        assert mail.counts()["done"] == 91
         assert mail.counts()["dead"] == 10
     assert len(summaries) == 2
-    assert sum(summary.finished for summary in summaries) == 90
+    assert sum(summary.finished for summary in summaries) == 91
     assert sum(summary.failed for summary in summaries) == 10
     assert all(summary.worker.startswith("spark-") for summary in summaries)
-    assert (seen[0].left, seen[0].workers) == (100, 0)
+    assert (seen[0].left, seen[0].workers) == (101, 0)
     assert max(progress.workers for progress in seen) == 2
     logged = "".join(path.read_text() for path in event_log.rglob("*") if path.is_file())
     assert "penstock workers spark-" in logged
