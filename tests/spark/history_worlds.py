@@ -57,8 +57,9 @@ class HistoryWorld:
     def batch_reader(self, **options: str) -> HistoryReader:
         return HistoryReader(self._request(options), self._connection())
 
-    def stream(self, **options: str) -> Stream:
-        return Stream(HistoryStreamReader(self._request(options), self._connection()))
+    def stream(self, offset: dict[str, Any] | None = None, /, **options: str) -> Stream:
+        reader = HistoryStreamReader(self._request(options), self._connection())
+        return Stream(reader, offset)
 
     def _request(self, options: dict[str, str]) -> Request:
         return parse_request([READ_HISTORY], {"history": "mail", **options})

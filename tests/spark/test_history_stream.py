@@ -243,6 +243,29 @@ def test_a_stream_can_go_on_behind_a_gap(
     assert stream.next_batch() == []
 
 
+def test_a_query_with_an_end_passes_over_one_loss_and_leaves_the_next_to_another(
+    world: HistoryWorld, ps: penstock.Penstock, server: RedisServer
+) -> None:
+    first = world.stream(startingOffsets="earliest")
+    world.end_jobs(3)
+    first.next_batch()
+    world.end_jobs(7)
+    server.command("XTRIM", ps.keys.queue("mail").of_jobs("history"), "MAXLEN", 2)
+    second = world.stream(first.offset, failOnDataLoss="false")
+    second.reader.prepareForTriggerAvailableNow()
+
+    assert len(second.next_batch()) == 2
+    world.reset()
+    world.end_jobs(4)
+
+    assert second.plan() == second.offset
+    with pytest.raises(HistoryLost, match="was deleted and made anew"):
+        world.stream(second.offset).plan()
+    third = world.stream(second.offset, failOnDataLoss="false")
+    third.reader.prepareForTriggerAvailableNow()
+    assert len(third.next_batch()) == 4
+
+
 def test_a_planned_batch_whose_queue_was_made_anew_is_an_error(world: HistoryWorld) -> None:
     stream = world.stream(startingOffsets="earliest")
     world.end_jobs(3)

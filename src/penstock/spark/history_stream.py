@@ -66,6 +66,8 @@ class HistoryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._fails: bool = request.values["failOnDataLoss"]
         self._entries: int = request.values["entries_per_partition"]
         self._targets: Offsets | None = None
+        self._passed: Offsets = {}
+        """queue -> where the first loss began that this query has passed over"""
         self._is_marked: set[str] = set()
         self._marked_at = 0.0
         self._opened: tuple[ExitStack, Penstock] | None = None
@@ -174,7 +176,8 @@ class HistoryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """What is to be read of a queue: up to `end`, or else to the last entry there is now.
 
         Raises HistoryLost if something is lost after `start`; if that does not matter, begins where
-        the history now does.
+        the history now does. A query that reads what there was when it began passes over one loss:
+        what is lost while it runs is left to the next one, so that each can be told apart.
         """
         bounds = self._look(queue, start.place)
         # Where nothing was when the stream began, the end tells which queue came to be.
@@ -184,6 +187,10 @@ class HistoryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         is_new = bounds.incarnation != incarnation
         if loss and self._fails:
             raise HistoryLost(loss)
+        if loss:
+            is_another = self._passed.setdefault(queue, start) != start
+            if is_another and self._targets is not None and end is None:
+                return wanted
         if loss and (is_new or place_key(bounds.last or BEGINNING) < place_key(start.place)):
             wanted = wanted._replace(start=BEGINNING, end=BEGINNING)
         wanted = wanted._replace(incarnation=bounds.incarnation)
