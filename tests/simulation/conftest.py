@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,8 +17,13 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 
-class Search(Protocol):
-    """Looks for a deliberate bug, of which a failure says `says`."""
+class Search:
+    """Looks for deliberate bugs, and has it said at the end of the run which seed a mutation should
+    name, if it names another.
+    """
+
+    def __init__(self, record_property: Callable[[str, object], None]) -> None:
+        self._record = record_property
 
     def __call__(
         self,
@@ -29,29 +34,18 @@ class Search(Protocol):
         *,
         says: str,
         is_blind: bool = False,
-    ) -> Outcome: ...
-
-
-@pytest.fixture
-def search(record_property: Callable[[str, object], None]) -> Search:
-    """Says at the end of the run which seed a mutation should name, if it names another."""
-
-    def search(
-        world: World | JobWorld,
-        mutation: Mutation,
-        seeds: range,
-        steps: int,
-        *,
-        says: str,
-        is_blind: bool = False,
     ) -> Outcome:
+        """Look for a bug, of which a failure says `says`."""
         outcome = find_bug(world, mutation, seeds, steps, says=says, is_blind=is_blind)
         if outcome.failed not in ([], [mutation.seed]) and says == mutation.found_by:
-            record_property(
+            self._record(
                 "simulation",
                 f"{mutation.name!r} was not found by seed {mutation.seed}, which cost time; "
                 f"write seed {outcome.failed[0]} beside it",
             )
         return outcome
 
-    return search
+
+@pytest.fixture
+def search(record_property: Callable[[str, object], None]) -> Search:
+    return Search(record_property)
