@@ -19,8 +19,8 @@ INSTALLED = Path(pyspark.__file__).parent
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("SPARK_HOME", raising=False)
-    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+    for name in ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
 
@@ -43,9 +43,15 @@ def test_it_has_everything_but_the_zip(tmp_path: Path) -> None:
     assert (home / "bin" / "spark-submit").samefile(INSTALLED / "bin" / "spark-submit")
 
 
-def test_it_is_made_once(tmp_path: Path) -> None:
-    assert linked_home(tmp_path) == linked_home(tmp_path)
-    assert len(list(tmp_path.iterdir())) == 1
+def test_it_is_made_once_and_again_if_somebody_has_emptied_it(tmp_path: Path) -> None:
+    home = linked_home(tmp_path)
+    assert linked_home(tmp_path) == home
+    for part in home.iterdir():
+        part.unlink()
+
+    assert linked_home(tmp_path) == home
+    assert (home / "bin" / "spark-submit").exists()
+    assert list(tmp_path.iterdir()) == [home]
 
 
 @pytest.mark.parametrize("master", [None, "local", "local[2]", "local[2,2]"])
@@ -62,7 +68,7 @@ def test_a_cluster_may_need_the_zip(master: str) -> None:
         assert "SPARK_HOME" not in os.environ
 
 
-@pytest.mark.parametrize("name", ["SPARK_HOME", "SPARK_CONF_DIR"])
+@pytest.mark.parametrize("name", ["SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS"])
 def test_a_spark_that_was_set_up_by_hand_is_left_alone(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,6 +76,16 @@ def test_a_spark_that_was_set_up_by_hand_is_left_alone(
 
     with compiled_modules("local[2]"):
         assert os.environ.get("SPARK_HOME") == ("mine" if name == "SPARK_HOME" else None)
+
+
+def test_a_pyspark_with_settings_of_its_own_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "conf").mkdir()
+    monkeypatch.setattr("penstock.spark.home._installed", lambda: tmp_path)
+
+    with compiled_modules(None):
+        assert "SPARK_HOME" not in os.environ
 
 
 def test_without_a_cache_spark_runs_as_it_is(

