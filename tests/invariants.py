@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.client._sync.fsck import take_snapshot
+from penstock.client.fsck import take_snapshot
 from penstock.model.invariants import (
     AT_EVERY_INSTANT,
     AT_REST,

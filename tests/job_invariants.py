@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.client._sync.census import take_census
-from penstock.client._sync.job_census import read_job_queue
+from penstock.client._sync.job_scan import read_job_queue
+from penstock.client._sync.key_scan import scan_keys
 from penstock.model.job_invariants import job_violations
 from penstock.store.keys import NamespaceKeys
 
 if TYPE_CHECKING:
-    from penstock.client._sync.store import Store
+    from penstock.connection.store import Store
     from penstock.model.job_snapshot import JobSnapshot
     from penstock.store.keys import QueueKeys
 
@@ -32,12 +32,12 @@ def read_jobs(store: Store, keys: QueueKeys) -> JobSnapshot:
     """Everything that is stored of a queue of jobs. All its keys are known, of the right type, and
     only those that remember requests expire.
     """
-    census = take_census(store, NamespaceKeys(keys.namespace), keys.tag + "*")
+    scan = scan_keys(store, NamespaceKeys(keys.namespace), keys.tag + "*")
     odd = {
-        "unknown": census.unknown,
-        "of another type": census.mistyped,
-        "expiring": census.expiring,
-        "lasting": census.lasting,
+        "unknown": scan.unknown,
+        "of another type": scan.mistyped,
+        "expiring": scan.expiring,
+        "lasting": scan.lasting,
     }
     assert not any(odd.values()), odd
-    return read_job_queue(store, keys, census.names)
+    return read_job_queue(store, keys, scan.names)

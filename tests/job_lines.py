@@ -104,7 +104,7 @@ class Lines:
         self.rings: dict[int, dict[str, float]] = {}
         """how many rounds each tenant has had"""
         self.shares: dict[str, int] = {}
-        self.strays: dict[str, set[Entry]] = {}
+        self.unhandled_types: dict[str, set[Entry]] = {}
         """by type: nobody who asked could take them"""
         self.parked: dict[str, set[Entry]] = {}
         """by key: a limit holds them back"""
@@ -146,8 +146,8 @@ class Lines:
         job = self.jobs.get(entry.id)
         return job is not None and job.state == "ready" and job.turn == entry.turn
 
-    def stray(self, job: Job) -> None:
-        self.strays.setdefault(job.type, set()).add(Entry(job.priority, job.turn, job.id))
+    def unhandled(self, job: Job) -> None:
+        self.unhandled_types.setdefault(job.type, set()).add(Entry(job.priority, job.turn, job.id))
 
     def park(self, job: Job, room: Room) -> None:
         self.parked.setdefault(job.key, set()).add(Entry(job.priority, job.turn, job.id))
@@ -190,15 +190,17 @@ class Lines:
         """
         levels = [(self._weight(self._first(level)), level) for level in self.rings]
         weight, level = min(levels, default=(NEVER, None))
-        stray = self._first_stray(types)
-        if stray is not None:
+        unhandled = self._first_unhandled(types)
+        if unhandled is not None:
             first = self._first(level) if level is not None else None
             turn = first.turn if first and self.is_valid(first) else 0
-            if first is None or (self._weight(stray), stray.turn) < (weight, turn):
-                return Source([stray], lambda _, rest: None if rest else self._drop_stray(stray))
+            if first is None or (self._weight(unhandled), unhandled.turn) < (weight, turn):
+                return Source(
+                    [unhandled], lambda _, rest: None if rest else self._drop_unhandled(unhandled)
+                )
         if level is None:
             return None
-        at_once = 1 if stray is not None or self.ageing_ms else wanted
+        at_once = 1 if unhandled is not None or self.ageing_ms else wanted
         return self._from_line(level, at_once, turn_jobs)
 
     def _line(self, job: Job) -> list[Entry]:
@@ -232,20 +234,20 @@ class Lines:
         waited = self.now - self.jobs[entry.id].since if self.is_valid(entry) else LONG_AGO
         return entry.priority - waited // self.ageing_ms
 
-    def _first_stray(self, types: tuple[str, ...] | None) -> Entry | None:
+    def _first_unhandled(self, types: tuple[str, ...] | None) -> Entry | None:
         """The most urgent that may start here."""
         first = [
             min(entries)
-            for type, entries in self.strays.items()
+            for type, entries in self.unhandled_types.items()
             if type not in self.paused_types and (types is None or type in types)
         ]
         return min(first, key=lambda entry: (self._weight(entry), entry.turn), default=None)
 
-    def _drop_stray(self, entry: Entry) -> None:
-        for type, entries in list(self.strays.items()):
+    def _drop_unhandled(self, entry: Entry) -> None:
+        for type, entries in list(self.unhandled_types.items()):
             entries.discard(entry)
             if not entries:
-                del self.strays[type]
+                del self.unhandled_types[type]
 
     def _from_line(self, level: int, at_once: int, turn_jobs: int) -> Source:
         """The line of the tenant whose turn it is."""

@@ -253,7 +253,7 @@ class Model(Lines):
         if job.expires_ms and job.since + job.expires_ms <= self.now:
             self._end(job, "dead")
         elif job.type in self.paused_types or (types is not None and job.type not in types):
-            self.stray(job)
+            self.unhandled(job)
         elif room and room.left() < 1:
             self.park(job, room)
         elif job.crashes >= 2 and (taken or worker in self.suspects):

@@ -28,7 +28,7 @@ from penstock.store.commands.jobs import Group
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from penstock.client._sync.store import Store
+    from penstock.connection.store import Store
     from penstock.store.keys import NamespaceKeys, QueueKeys
 
 QUEUE = "mail"
@@ -116,7 +116,7 @@ def sample_job_commands(
             queue, operation, DUE_SCHEDULE, 10**13, [group("fired", tenant="new")]
         ),
         job_staging.move_jobs(queue, operation, [FIRST_ID + 200, FIRST_ID + 201]),
-        job_checks.survey_jobs(queue, ["w1", "w4"]),
+        job_checks.read_totals(queue, ["w1", "w4"]),
         job_checks.scan_jobs(queue, "0", "jobs", 100),
         job_checks.mend_job(queue, JOB_IDS["once"], 100),
         job_checks.mend_page(queue, "rA:", 0, _ids("once", "done")),

@@ -13,7 +13,7 @@ from tests.servers import wait_for
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from penstock.client.settings import Settings
+    from penstock.connection.settings import Settings
     from penstock.worker.handlers import Handlers
 
 

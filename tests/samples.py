@@ -12,7 +12,7 @@ from penstock.store.command import Command, Operation
 from penstock.store.commands import checks, processes, queues, staging, tasks, workers
 
 if TYPE_CHECKING:
-    from penstock.client._sync.store import Store
+    from penstock.connection.store import Store
     from penstock.store.keys import NamespaceKeys
 
 QUEUE = "mail"

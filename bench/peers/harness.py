@@ -1,4 +1,4 @@
-"""The ground every system is measured on: a private Redis, bounded steps, CPU time, medians.
+"""The environment every system is measured on: a private Redis, bounded steps, CPU time, medians.
 
 Whatever is started here is ended here, by its process id, also when the run is interrupted.
 """

@@ -1,21 +1,16 @@
 """A distributed, reliable, atomic work queue on Redis."""
 
-from penstock.client._async.client import AsyncPenstock
-from penstock.client._async.job import AsyncJob
-from penstock.client._async.jobs import AsyncJobs
-from penstock.client._async.queue import AsyncQueue
-from penstock.client._async.session import AsyncProcess, AsyncWorkerSession
-from penstock.client._sync.client import Penstock
-from penstock.client._sync.job import Job
-from penstock.client._sync.jobs import Jobs
-from penstock.client._sync.queue import Queue
-from penstock.client._sync.session import Process, WorkerSession
+from penstock.client.client import AsyncPenstock, Penstock
 from penstock.client.connect import aconnect, connect
 from penstock.client.current import current
 from penstock.client.functions import JobFunction, job
-from penstock.client.job_ids import new_job_id
+from penstock.client.job import AsyncJob, Job
+from penstock.client.jobs import AsyncJobs, Jobs
+from penstock.client.queue import AsyncQueue, Queue
+from penstock.client.session import AsyncProcess, AsyncWorkerSession, Process, WorkerSession
+from penstock.connection.job_ids import new_job_id
 from penstock.errors import JobFailed, LeaseLost, PenstockError, QueueFull, StoreUnavailable
-from penstock.executors.assignment import Context
+from penstock.executors.context import Context
 from penstock.model.events import Event
 from penstock.model.jobs import JobEvent, JobInfo
 from penstock.model.queues import Enqueued, QueueState

@@ -24,7 +24,7 @@ class WorkerFaults:
     tasks.
     """
 
-    def __init__(self, world: World, crew: int, killed: RecoveryWatch, seed: int) -> None:
+    def __init__(self, world: World, hooks: int, killed: RecoveryWatch, seed: int) -> None:
         self.kills = self.freezes = self.restarts = self.at_work = 0
         self._world = world
         self._killed = killed
@@ -32,13 +32,13 @@ class WorkerFaults:
         self._bag: list[str] = []
         self._thaws: list[tuple[float, WorkerProcess]] = []
         self._leaving: list[WorkerProcess] = []
-        self._crew = [world.fleet.start() for _ in range(crew)]
-        world.wait_for_workers(self._crew)
+        self._hooks = [world.fleet.start() for _ in range(hooks)]
+        world.wait_for_workers(self._hooks)
 
     def run(self, seconds: float) -> None:
         ends_at = time.monotonic() + seconds
         while time.monotonic() < ends_at:
-            self._strike(self._random.choice([w for w in self._crew if not w.is_frozen]))
+            self._strike(self._random.choice([w for w in self._hooks if not w.is_frozen]))
             threading.Event().wait(self._random.uniform(0.2, 0.8))
             self._thaw(time.monotonic())
 
@@ -48,7 +48,7 @@ class WorkerFaults:
         for worker in self._leaving:
             worker.wait(30)
             assert worker.status == 0, worker.log[-3000:]
-        for worker in self._crew:
+        for worker in self._hooks:
             assert worker.is_running, worker.log[-3000:]
 
     def _strike(self, victim: WorkerProcess) -> None:
@@ -84,8 +84,8 @@ class WorkerFaults:
         return self._bag.pop()
 
     def _replace(self, victim: WorkerProcess) -> None:
-        self._crew.remove(victim)
-        self._crew.append(self._world.fleet.start())
+        self._hooks.remove(victim)
+        self._hooks.append(self._world.fleet.start())
 
     def _thaw(self, now: float) -> None:
         for entry in [entry for entry in self._thaws if entry[0] <= now]:

@@ -123,9 +123,9 @@ class JobWorld(World):
         """Of workers nothing at all; and of the queue nothing, once it is deleted."""
         assert self.ps.workers() == []
         snapshot = check_jobs(self.ps.store, self.ps.keys.queue(self.queue.name))
-        assert not snapshot.survey.members
+        assert not snapshot.totals.members
         assert not (snapshot.running or snapshot.types or snapshot.suspects or snapshot.alarms)
-        assert not (snapshot.survey.idle or snapshot.reporters)
+        assert not snapshot.totals.idle
         assert not (snapshot.busy or snapshot.unique or snapshot.lines or snapshot.parked)
         assert_invariants(self.ps)
         self.jobs.delete()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import psutil  # type: ignore[import-untyped]
 
 import penstock
-from penstock.client._sync.fsck import check
+from penstock.client.fsck import check
 from tests.chaos.spark_program import DONE, JOBS, READY, TASKS
 from tests.chaos.spark_stops import FOLDER, POINTS, stop_file
 from tests.multisets import assert_each_once

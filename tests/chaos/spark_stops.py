@@ -18,7 +18,7 @@ from unittest import mock
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
 
-from penstock.client._sync.staging import decide_batch, move_batches, stage_chunk
+from penstock.connection.staging import decide_batch, move_batches, stage_chunk
 from penstock.spark import sink
 from penstock.spark.source import PenstockSource
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import penstock
-from penstock.client._sync.fsck import check
-from penstock.client._sync.staging import move_batches
+from penstock.client.fsck import check
+from penstock.connection.staging import move_batches
 from tests.servers import RedisServer
 
 if TYPE_CHECKING:

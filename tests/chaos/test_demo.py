@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from penstock.client._sync.fsck import Report
+from penstock.client.fsck import Report
 from penstock.demo.outcome import Outcome, count_lost, find_disagreements
 from penstock.demo.records import Ledger, Notebook
 from penstock.model.invariants import Violation

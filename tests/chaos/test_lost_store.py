@@ -26,8 +26,8 @@ pytestmark = [pytest.mark.xdist_group("chaos"), pytest.mark.timeout(120)]
 def test_connections_cut_all_the_time_cost_no_task_and_no_worker(
     world: World, report: Callable[[str], None]
 ) -> None:
-    crew = [world.fleet.start() for _ in range(4)]
-    world.wait_for_workers(crew)
+    hooks = [world.fleet.start() for _ in range(4)]
+    world.wait_for_workers(hooks)
 
     with Producers(world.queue) as producers:
         with repeating(lambda: cut_all(world), every_s=0.5) as cuts:
@@ -39,14 +39,14 @@ def test_connections_cut_all_the_time_cost_no_task_and_no_worker(
         f"{sum(cuts)} connections cut in 8 s: {world.finished()} tasks "
         f"finished, 50 more within {took_s:.2f} s of the last cut"
     )
-    assert_alive(crew)
+    assert_alive(hooks)
     world.fleet.stop()
     world.assert_all_done(producers.accepted)
 
 
 def test_workers_wait_while_the_store_takes_no_more_connections(world: World) -> None:
-    crew = [world.fleet.start() for _ in range(3)]
-    world.wait_for_workers(crew)
+    hooks = [world.fleet.start() for _ in range(3)]
+    world.wait_for_workers(hooks)
 
     with Producers(world.queue) as producers:
         world.wait_for_progress()
@@ -58,7 +58,7 @@ def test_workers_wait_while_the_store_takes_no_more_connections(world: World) ->
             world.wait_for_progress()
     world.drain(len(producers.accepted))
 
-    assert_alive(crew)
+    assert_alive(hooks)
     world.fleet.stop()
     world.assert_all_done(producers.accepted)
 
@@ -66,8 +66,8 @@ def test_workers_wait_while_the_store_takes_no_more_connections(world: World) ->
 def test_a_store_that_forgets_all_scripts_all_the_time_is_taught_again(
     world: World, report: Callable[[str], None]
 ) -> None:
-    crew = [world.fleet.start() for _ in range(3)]
-    world.wait_for_workers(crew)
+    hooks = [world.fleet.start() for _ in range(3)]
+    world.wait_for_workers(hooks)
 
     with (
         Producers(world.queue, longest_ms=10) as producers,
@@ -77,7 +77,7 @@ def test_a_store_that_forgets_all_scripts_all_the_time_is_taught_again(
     world.drain(len(producers.accepted))
 
     report(f"{len(flushes)} SCRIPT FLUSH in 5 s: {world.finished()} tasks finished")
-    assert_alive(crew)
+    assert_alive(hooks)
     world.fleet.stop()
     world.assert_all_done(producers.accepted)
 
@@ -86,8 +86,8 @@ def test_a_store_killed_again_and_again_loses_nothing_it_has_acknowledged(
     durable_world: World, report: Callable[[str], None]
 ) -> None:
     world = durable_world
-    crew = [world.fleet.start() for _ in range(3)]
-    world.wait_for_workers(crew)
+    hooks = [world.fleet.start() for _ in range(3)]
+    world.wait_for_workers(hooks)
 
     with Producers(world.queue) as producers:
         for _ in range(3):
@@ -101,7 +101,7 @@ def test_a_store_killed_again_and_again_loses_nothing_it_has_acknowledged(
         f"Redis killed 3 times: {counters.finished} tasks finished, "
         f"{counters.lost} lost and returned"
     )
-    assert_alive(crew)
+    assert_alive(hooks)
     world.fleet.stop()
     world.assert_all_done(producers.accepted)
 
@@ -114,8 +114,8 @@ def test_workers_carry_on_after_an_outage_longer_than_their_lease(
     outage_s = 60.0 if chaos_seconds >= 60 else 6.0
     assert outage_s > 2 * LEASE_MS / 1000
     world.queue.configure(max_failures=1000)
-    crew = [world.fleet.start() for _ in range(3)]
-    world.wait_for_workers(crew)
+    hooks = [world.fleet.start() for _ in range(3)]
+    world.wait_for_workers(hooks)
 
     with Producers(world.queue) as producers:
         world.wait_for_progress()
@@ -130,7 +130,7 @@ def test_workers_carry_on_after_an_outage_longer_than_their_lease(
         f"Redis away for {outage_s:.0f} s: 50 tasks finished {took_s:.2f} s after its return, "
         f"{counters.lost} of {counters.finished} lost and returned"
     )
-    assert_alive(crew)
+    assert_alive(hooks)
     world.fleet.stop()
     world.assert_all_done(producers.accepted)
 
@@ -159,6 +159,6 @@ def test_a_full_store_refuses_new_tasks_and_is_worked_off(world: World) -> None:
     world.assert_all_done(accepted)
 
 
-def assert_alive(crew: list[WorkerProcess]) -> None:
-    for worker in crew:
+def assert_alive(hooks: list[WorkerProcess]) -> None:
+    for worker in hooks:
         assert worker.is_running, worker.log[-3000:]

@@ -62,8 +62,8 @@ def test_no_task_is_lost_or_finished_twice_while_workers_are_killed_and_frozen(
 def test_one_new_worker_recovers_ten_that_were_killed_at_once(
     world: World, report: Callable[[str], None]
 ) -> None:
-    crew = [world.fleet.start(concurrency=3) for _ in range(10)]
-    world.wait_for_workers(crew)
+    hooks = [world.fleet.start(concurrency=3) for _ in range(10)]
+    world.wait_for_workers(hooks)
     running = world.enqueue((f"running-{n}" for n in range(30)), "wait")
     until(lambda: len(world.journal.started()) == 30, 30)
     waiting = world.enqueue(f"waiting-{n}" for n in range(10))
@@ -71,7 +71,7 @@ def test_one_new_worker_recovers_ten_that_were_killed_at_once(
     holders = {record.task: record.worker for record in world.journal.started()}
 
     with RecoveryWatch(world.queue) as watch:
-        for worker in crew:
+        for worker in hooks:
             ids = world.members(worker)
             worker.kill()
             for id_ in ids:
@@ -142,8 +142,8 @@ def test_a_task_that_kills_its_workers_ends_up_dead_and_takes_no_other_with_it(
 
 
 def test_a_handler_that_computes_for_longer_than_the_lease_keeps_it(world: World) -> None:
-    crew = [world.fleet.start(concurrency=1) for _ in range(2)]
-    world.wait_for_workers(crew)
+    hooks = [world.fleet.start(concurrency=1) for _ in range(2)]
+    world.wait_for_workers(hooks)
 
     accepted = world.enqueue(["long"], "spin", ms=2 * LEASE_MS)
     world.drain(1)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.client._sync.fsck import check
+from penstock.client.fsck import check
 from tests.chaos.spark_drivers import SparkWorld
 from tests.multisets import assert_each_once
 

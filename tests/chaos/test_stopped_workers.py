@@ -29,10 +29,10 @@ def test_a_worker_stopped_at_any_moment_loses_nothing_and_repeats_nothing(
     took_s = []
 
     with Producers(world.queue, longest_ms=LONGEST_MS) as producers:
-        crew = [world.fleet.start() for _ in range(2)]
+        hooks = [world.fleet.start() for _ in range(2)]
         for _ in range(20):
-            oldest = crew.pop(0)
-            crew.append(world.fleet.start())
+            oldest = hooks.pop(0)
+            hooks.append(world.fleet.start())
             world.wait_for_work(oldest)
             threading.Event().wait(moments.uniform(0, 2 * LONGEST_MS / 1000))
             oldest.terminate()

@@ -71,7 +71,7 @@ def test_a_queue_of_a_newer_version_is_a_finding_too(
 ) -> None:
     ps.jobs("mail").add("email")
     ps.queue("plain").enqueue(b"a")
-    redis_client.hset(keys.meta, "layout", 2)
+    redis_client.hset(keys.meta, "layout", 3)
 
     result = cli("fsck", "--json")
     document = json.loads(result.stdout)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.client.job_ids import new_job_id
+from penstock.connection.job_ids import new_job_id
 from tests.cli.conftest import CommandLine, cells
 
 if TYPE_CHECKING:

@@ -57,7 +57,7 @@ def test_a_queue_that_a_newer_version_wrote_does_not_hide_the_others(
 ) -> None:
     job = mail.add("email")
     ps.jobs("later").add("email")
-    redis_client.hset(ps.keys.queue("later").meta, "layout", 2)
+    redis_client.hset(ps.keys.queue("later").meta, "layout", 3)
 
     counted = cells(cli("job", "list").stdout)
     listed = cells(cli("job", "list", "--state", "ready").stdout)

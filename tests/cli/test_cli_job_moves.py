@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.client.job_ids import new_job_id
+from penstock.connection.job_ids import new_job_id
 
 if TYPE_CHECKING:
     import penstock

@@ -39,7 +39,7 @@ def test_a_queue_that_a_newer_version_wrote_does_not_hide_the_others(
 ) -> None:
     mail.add("email")
     ps.jobs("newer").add("email")
-    redis_client.hset(ps.keys.queue("newer").meta, "layout", 2)
+    redis_client.hset(ps.keys.queue("newer").meta, "layout", 3)
 
     shown = cells(cli("queue", "list").stdout)
     listed = {state["name"]: state for state in cli.json("queue", "list")}
@@ -51,7 +51,7 @@ def test_a_queue_that_a_newer_version_wrote_does_not_hide_the_others(
     assert "upgrade this program" in listed["newer"]["error"]["message"]
 
 
-@pytest.mark.parametrize("layout", ["2", "many"])
+@pytest.mark.parametrize("layout", ["3", "many"])
 def test_nor_does_it_if_there_is_no_other(
     cli: CommandLine,
     ps: penstock.Penstock,

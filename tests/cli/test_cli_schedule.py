@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import redis
 
     import penstock
-    from penstock.client._sync.schedules import Schedules
+    from penstock.client.schedules import Schedules
     from tests.contract.job_workers import Hand
     from tests.servers import RedisServer
 
@@ -36,7 +36,7 @@ def test_a_queue_that_a_newer_version_wrote_does_not_hide_the_schedules_of_other
 ) -> None:
     schedules.add("pulse", "ping", every=60)
     ps.schedules("later").add("other", "ping", every=60)
-    redis_client.hset(ps.keys.queue("later").meta, "layout", 2)
+    redis_client.hset(ps.keys.queue("later").meta, "layout", 3)
 
     listed = cells(cli("schedule", "list").stdout)
     first, unread = cli.json("schedule", "list")

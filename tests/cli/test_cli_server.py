@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.client.embedded import EmbeddedServer
+from penstock.server.embedded import EmbeddedServer
 from tests.cli.conftest import CommandLine
 
 if TYPE_CHECKING:

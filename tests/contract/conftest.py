@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import penstock
-from penstock.client._sync.subscription import Subscription
+from penstock.connection.subscription import Subscription
 from penstock.store.command import Operation
 from penstock.store.keys import NamespaceKeys
 from penstock.worker.handlers import collect_handlers

@@ -135,6 +135,10 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
         lambda r, at: r.hset(at.meta, "layout", LAYOUT + 1),
         ("I13", "layout_is_newer"),
     ),
+    "the layout is older": (
+        lambda r, at: r.hset(at.meta, "layout", LAYOUT - 1),
+        ("I13", "layout_is_older"),
+    ),
     "a count is no number": (
         lambda r, at: r.hset(at.meta, "rA:", "abc"),
         ("I12", "count_is_wrong"),
@@ -163,13 +167,13 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
         lambda r, at: r.zadd(at.levels, {"7": 7}),
         ("I2", "ring_is_not_there"),
     ),
-    "strays that nobody looks for": (
-        lambda r, at: r.delete(at.strays),
-        ("I2", "stray_is_not_named"),
+    "unhandled jobs that nobody looks for": (
+        lambda r, at: r.delete(at.unhandled_types),
+        ("I2", "unhandled_is_not_named"),
     ),
-    "strays that are not there": (
-        lambda r, at: r.sadd(at.strays, "nothing"),
-        ("I2", "stray_is_not_there"),
+    "unhandled jobs that are not there": (
+        lambda r, at: r.sadd(at.unhandled_types, "nothing"),
+        ("I2", "unhandled_is_not_there"),
     ),
     "parked jobs that nobody looks for": (
         lambda r, at: r.delete(at.unparks),
@@ -267,8 +271,8 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
         lambda r, at: r.rpush(at.line("0:"), "nonsense"),
         ("I13", "entry_is_no_id"),
     ),
-    "what is no job is a stray": (
-        lambda r, at: r.zadd(at.stray("fax"), {"nonsense": 5}),
+    "what is no job is unhandled": (
+        lambda r, at: r.zadd(at.unhandled("fax"), {"nonsense": 5}),
         ("I13", "entry_is_no_id"),
     ),
     "what is no page is in a directory": (
@@ -298,10 +302,6 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
     "a log that its job does not know of": (
         lambda r, at: r.rpush(at.log(at["done"]), "line"),
         ("I13", "extra_of_no_job"),
-    ),
-    "a report of a worker that is gone": (
-        lambda r, at: r.hset(at.meta, "reported gone", "lane 5"),
-        ("I13", "trace_of_no_member"),
     ),
     "types of a worker that is gone": (
         lambda r, at: r.hset(at.types, "gone", "*"),
@@ -354,6 +354,7 @@ NOT_REPAIRABLE = {
     "the most that may wait is no number",
     "the layout is no number",
     "the layout is newer",
+    "the layout is older",
     "a job is in its line twice",
     "a job is in the line of others",
     "a running job is held by nobody",
@@ -365,7 +366,7 @@ NOT_REPAIRABLE = {
     "a unique job without its key",
     "what is no job is held",
     "what is no job stands in line",
-    "what is no job is a stray",
+    "what is no job is unhandled",
     "what is no page is in a directory",
     "a log that its job does not know of",
     "jobs in a queue that was deleted",

@@ -12,16 +12,16 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import penstock
-from penstock.client.address import parse_url
-from penstock.client.settings import Settings
 from penstock.codec.elements import TAG, plain_element
+from penstock.connection.address import parse_url
+from penstock.connection.settings import Settings
 from penstock.errors import InvalidArgument, InvalidName, PayloadTooLarge
 from tests.servers import RedisServer, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from penstock.client._sync.session import WorkerSession
+    from penstock.client.session import WorkerSession
 
 ALL_BYTES = bytes(range(256))
 LIKE_A_TAG = [

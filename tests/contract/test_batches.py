@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.client._sync.fsck import check, repair
-from penstock.client._sync.staging import (
+from penstock.client.fsck import check, repair
+from penstock.codec.chunks import pack_chunk
+from penstock.codec.ids import id_text
+from penstock.codec.records import pack_head
+from penstock.connection.staging import (
     decide_batch,
     drop_stages,
     move_batches,
     stage_chunk,
 )
-from penstock.codec.chunks import pack_chunk
-from penstock.codec.ids import id_text
-from penstock.codec.records import pack_head
 from penstock.errors import BatchTooLarge, PayloadTooLarge, QueueFull, StageLost, WrongKind
 from penstock.model.job_options import JobSettings, make_options
 from penstock.model.staging import NOT_KEPT, STAGE_MS, Keep, Stage, batch_tag

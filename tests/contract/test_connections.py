@@ -19,7 +19,7 @@ import pytest
 import redis
 
 import penstock
-from penstock.client.wire import slot_of
+from penstock.connection.wire import slot_of
 from penstock.errors import StoreError, UnsafeStore
 from penstock.store.keys import NamespaceKeys
 from penstock.store.script import load

@@ -19,9 +19,9 @@ from urllib.parse import unquote
 import pytest
 import redis
 
-from penstock.client.embedded import EmbeddedServer, ServerStatus
-from penstock.client.server_binary import find_binary
 from penstock.errors import ServerFailed, ServerNotFound
+from penstock.server.binary import find_binary
+from penstock.server.embedded import EmbeddedServer, ServerStatus
 from tests.servers import wait_for
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ WHEEL = (
 START_AND_PRINT_PID = """
 import sys
 from pathlib import Path
-from penstock.client.embedded import EmbeddedServer
+from penstock.server.embedded import EmbeddedServer
 sys.stdout.write("ready\\n")
 sys.stdout.flush()
 sys.stdin.readline()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import penstock
-from penstock.client._async import fsck as async_fsck
-from penstock.client._sync import fsck
+from penstock.client import fsck
+from penstock.client._sync import fsck as sync_fsck
 from penstock.errors import LeaseLost
 from penstock.store.commands import queues
 from penstock.store.keys import NamespaceKeys
@@ -86,9 +86,9 @@ def test_a_store_of_any_kind_can_be_checked(
         assert (report.queues, report.tasks, report.violations) == (20, 20, [])
 
 
-async def _check(url: str, namespace: str) -> async_fsck.Report:
+async def _check(url: str, namespace: str) -> Any:
     async with await penstock.aconnect(url, namespace=namespace) as ps:
-        return await async_fsck.check(ps)
+        return await fsck.acheck(ps)
 
 
 def test_the_async_client_checks_as_well(
@@ -106,7 +106,7 @@ def test_a_busy_system_gives_no_false_alarm(
     small: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(fsck, "_SMALL", small)
+    monkeypatch.setattr(sync_fsck, "_SMALL", small)
     queue.enqueue(b"first")
     stopping = threading.Event()
     threads = [threading.Thread(target=_produce, args=(ps, queue.name, stopping))]
@@ -308,7 +308,7 @@ def test_every_damage_is_found_and_named(
     small: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(fsck, "_SMALL", small)
+    monkeypatch.setattr(sync_fsck, "_SMALL", small)
     damage, expected = DAMAGES[name]
     worker.heartbeat.stop()
     damage(redis_client, keys, namespace_keys)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import penstock
-from penstock.client._async import fsck as async_fsck
-from penstock.client._sync import fsck
+from penstock.client import fsck
 from penstock.codec.ids import id_number
 from penstock.model.jobs import LAYOUT, Report
 from tests.contract.job_damages import DAMAGES, NOT_REPAIRABLE, Places
@@ -115,9 +114,9 @@ def test_a_deleted_queue_of_jobs_leaves_nothing_wrong(ps: penstock.Penstock) -> 
     assert fsck.check(ps).violations == []
 
 
-async def _check(url: str, namespace: str) -> async_fsck.Report:
+async def _check(url: str, namespace: str) -> Any:
     async with await penstock.aconnect(url, namespace=namespace) as ps:
-        return await async_fsck.check(ps)
+        return await fsck.acheck(ps)
 
 
 def test_the_async_client_checks_jobs_as_well(
@@ -229,7 +228,7 @@ def test_what_a_newer_version_wrote_is_left_alone_and_the_other_queues_are_check
         ("", "dead_worker_not_recovered"),
     }
     [newest] = [it.message for it in found.violations if it.queue == "newer"]
-    assert "was written by a newer penstock (layout 2; this version knows 1)" in newest
+    assert "was written by a newer penstock (layout 3; this version knows 2)" in newest
     assert "check it with that version" in newest
     assert [it.queue for it in after.repaired] == ["mail"]
     assert (found.queues, written(stored)) == (2, before)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import penstock
-from penstock.client._sync.staging import decide_batch
 from penstock.codec.chunks import pack_chunk
+from penstock.connection.staging import decide_batch
 from penstock.errors import StoreFull
 from penstock.model.staging import Stage
 from penstock.store.commands import staging

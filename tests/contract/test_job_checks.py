@@ -28,20 +28,20 @@ def test_what_is_counted_is_read_at_one_instant(
 ) -> None:
     processes = sample_job_world(ps.store, names)
 
-    survey = ps.store.run(job_checks.survey_jobs(keys, ["w1", "stranger"]))
+    totals = ps.store.run(job_checks.read_totals(keys, ["w1", "stranger"]))
 
-    assert survey.exists
-    assert survey.members == {"w1", "w2", "w3"}
-    assert survey.held == {"w1": len(processes), "w3": 1}
-    assert survey.sizes["jobs"] == sum(survey.states.values()) == survey.count("sent")
-    assert (survey.states["running"], survey.states["dead"]) == (len(processes) + 1, 1)
+    assert totals.exists
+    assert totals.members == {"w1", "w2", "w3"}
+    assert totals.held == {"w1": len(processes), "w3": 1}
+    assert totals.sizes["jobs"] == sum(totals.states.values()) == totals.count("sent")
+    assert (totals.states["running"], totals.states["dead"]) == (len(processes) + 1, 1)
 
 
 def test_a_survey_of_no_queue_is_empty(ps: penstock.Penstock, keys: QueueKeys) -> None:
-    survey = ps.store.run(job_checks.survey_jobs(keys, []))
+    totals = ps.store.run(job_checks.read_totals(keys, []))
 
-    assert not survey.exists
-    assert sum(survey.states.values()) == 0
+    assert not totals.exists
+    assert sum(totals.states.values()) == 0
 
 
 def test_jobs_are_scanned_some_at_a_time_and_taken_apart(
@@ -78,8 +78,8 @@ MENDS: dict[str, tuple[Mend, Callable[[Any, QueueKeys], object]]] = {
         lambda call, keys: call("ZREM", keys.of_jobs("levels"), "10"),
     ),
     "what was put aside": (
-        lambda keys, is_real: job_checks.mend_line(keys, "stray", "fax", is_real),
-        lambda call, keys: call("SREM", keys.of_jobs("strays"), "fax"),
+        lambda keys, is_real: job_checks.mend_line(keys, "unhandled", "fax", is_real),
+        lambda call, keys: call("SREM", keys.of_jobs("unhandled_types"), "fax"),
     ),
     "what a limit holds back": (
         lambda keys, is_real: job_checks.mend_line(keys, "parked", "host", is_real),

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 
 import penstock
-from penstock.client._sync.staging import decide_batch
-from penstock.client.job_ids import new_ids
 from penstock.codec.chunks import pack_chunk
+from penstock.connection.job_ids import new_ids
+from penstock.connection.staging import decide_batch
 from penstock.errors import StoreFull
 from penstock.model.jobs import Report
 from penstock.model.staging import Stage

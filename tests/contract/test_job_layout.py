@@ -1,4 +1,4 @@
-"""What a newer version has written is left alone, and said to be so."""
+"""What another version has written is left alone, and said to be so."""
 
 from __future__ import annotations
 
@@ -33,6 +33,14 @@ REFUSAL = (
     rf"these jobs were written by a newer penstock \(layout {NEWER}; this version knows "
     rf"{LAYOUT}\); upgrade this program before it touches them"
 )
+OLDER = LAYOUT - 1
+OLD_REFUSAL = (
+    rf"these jobs were written by an older penstock \(layout {OLDER}; this version knows "
+    rf"{LAYOUT}\); let workers of that version empty it"
+)
+EITHER = pytest.mark.parametrize(
+    ("layout", "refusal"), [(NEWER, REFUSAL), (OLDER, OLD_REFUSAL)], ids=["newer", "older"]
+)
 MORE = list(more_job_commands(NamespaceKeys("ns"), dict.fromkeys(HELD, 0)))
 
 
@@ -53,16 +61,17 @@ def everything_but_memory(server: RedisServer, namespace: str) -> dict[str, Valu
     return {key: value for key, value in stored.items() if ":memory:" not in key}
 
 
+@EITHER
 @pytest.mark.parametrize("name", [*job_script_names(), *MORE])
-def test_a_queue_of_a_newer_version_is_refused_and_nothing_is_written(
-    name: str, ps: penstock.Penstock, server: RedisServer, client: Any
+def test_a_queue_of_another_version_is_refused_and_nothing_is_written(
+    name: str, ps: penstock.Penstock, server: RedisServer, client: Any, layout: int, refusal: str
 ) -> None:
     processes = sample_job_world(ps.store, ps.keys)
     samples = sample_job_commands(ps.keys, processes) | more_job_commands(ps.keys, processes)
-    client.hset(ps.keys.queue(QUEUE).meta, "layout", NEWER)
+    client.hset(ps.keys.queue(QUEUE).meta, "layout", layout)
     before = everything_but_memory(server, ps.keys.namespace)
 
-    with pytest.raises(ProtocolError, match=REFUSAL):
+    with pytest.raises(ProtocolError, match=refusal):
         ps.store.run(samples[name])
 
     assert everything_but_memory(server, ps.keys.namespace) == before
@@ -129,17 +138,18 @@ def test_a_worker_that_a_newer_queue_does_not_let_in_leaves_nothing_behind(
     assert everything_but_memory(server, ps.keys.namespace) == before
 
 
+@EITHER
 @pytest.mark.parametrize(
     ("kind", "name"), [("jobs", "urgent"), ("jobs", "held"), ("facts", "held")]
 )
-def test_a_record_of_a_newer_version_is_not_read(
-    kind: str, name: str, ps: penstock.Penstock, client: Any
+def test_a_record_of_another_version_is_not_read(
+    kind: str, name: str, ps: penstock.Penstock, client: Any, layout: int, refusal: str
 ) -> None:
     sample_job_world(ps.store, ps.keys)
     key, number = f"{ps.keys.queue(QUEUE).tag}:{kind}", JOB_IDS[name]
-    client.hset(key, number, bytes([NEWER]) + client.hget(key, number)[1:])
+    client.hset(key, number, bytes([layout]) + client.hget(key, number)[1:])
 
-    with pytest.raises(ProtocolError, match=REFUSAL):
+    with pytest.raises(ProtocolError, match=refusal):
         ps.job(id_text(number), queue=QUEUE).info()
 
 

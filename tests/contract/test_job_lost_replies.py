@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.client._sync.store import Store
-from penstock.client.address import parse_url
+from penstock.connection.address import parse_url
+from penstock.connection.store import Store
 from penstock.errors import ProtocolError
 from penstock.model.jobs import JobClaim
 from penstock.store.command import Operation
@@ -60,7 +60,7 @@ ONLY_READ = {
     for name in (
         "count_jobs", "explain_job", "find_cancelled", "find_handed", "list_running",
         "list_schedules", "page_jobs", "read_history", "read_job_lists", "read_jobs", "read_rules",
-        "scan_jobs", "survey_jobs", "tally_jobs", "describe_history", "step_history",
+        "scan_jobs", "read_totals", "tally_jobs", "describe_history", "step_history",
     )
 }
 SAME_WHEN_DONE_TWICE = {

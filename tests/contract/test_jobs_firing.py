@@ -18,7 +18,7 @@ from tests.servers import wait_for
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.client._sync.schedules import Schedules
+    from penstock.client.schedules import Schedules
     from tests.contract.job_workers import Hand
     from tests.running_worker import RunningWorker
     from tests.servers import RedisCluster, RedisServer

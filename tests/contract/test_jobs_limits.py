@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import penstock
-from penstock.client._sync import fsck
+from penstock.client import fsck
 from penstock.errors import InvalidArgument, QueueNotFound, WrongKind
 from penstock.model.jobs import Report
 from tests.contract.job_workers import Hand, now_s, written

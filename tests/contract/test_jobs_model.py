@@ -22,10 +22,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from penstock.client._sync.store import Store
-from penstock.client.address import parse_url
 from penstock.codec.ids import id_number, id_text
 from penstock.codec.records import pack_head
+from penstock.connection.address import parse_url
+from penstock.connection.store import Store
 from penstock.model.job_options import JobOptions
 from penstock.model.jobs import JOB_STATES, STATE_CODES, Report
 from penstock.store.command import Operation

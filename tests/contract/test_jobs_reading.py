@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import penstock
-from penstock.client.watch import Watch
+from penstock.client.results.watch import Watch
 from penstock.errors import JobFailed, JobNotFound, ResultTimeout, StoreUnavailable
 from tests.servers import wait_for
 
@@ -128,7 +128,7 @@ def test_nobody_waits_longer_than_said(
 def test_a_job_that_takes_longer_is_waited_for_in_the_usual_way(
     mail: penstock.Jobs, hand: Hand, readers: Readers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.client.watch._READ_S", 0.005)
+    monkeypatch.setattr("penstock.client.results.watch._READ_S", 0.005)
 
     assert ask(mail, hand, "at last") == "at last"
     assert set(readers.names) == {threading.current_thread().name, "penstock-results"}

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import penstock
-from penstock.client.ending_channel import EndingChannel
-from penstock.client.job_ids import new_ids
-from penstock.client.watch import Watch
+from penstock.client.results.ending_channel import EndingChannel
+from penstock.client.results.watch import Watch
 from penstock.codec.ids import SENDERS, id_text
+from penstock.connection.job_ids import new_ids
 from penstock.errors import (
     InvalidArgument,
     JobCancelled,
@@ -286,7 +286,7 @@ def test_waiting_again_and_again_keeps_nothing_of_the_times_before(
     mail: penstock.Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for time in ("_SILENCE_S", "_LINGER_S"):
-        monkeypatch.setattr(f"penstock.client.watch.{time}", 0.1)
+        monkeypatch.setattr(f"penstock.client.results.watch.{time}", 0.1)
     job = mail.add("email")
 
     for _ in range(20):
@@ -603,7 +603,7 @@ def test_a_job_whose_id_is_from_a_clock_that_is_ahead_is_not_waited_for_in_vain(
         wait_for(lambda: channel.jobs)
 
         watch._round_at = 0.0
-        watch._bell.ring()
+        watch._waker.wake()
 
         assert result.result(20) == "ended before"
 

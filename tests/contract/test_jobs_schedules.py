@@ -22,7 +22,7 @@ from tests.contract.job_slots import HOUR_MS, fall_due, fire, read
 from tests.contract.job_workers import Hand, written
 
 if TYPE_CHECKING:
-    from penstock.client._sync.schedules import Schedules
+    from penstock.client.schedules import Schedules
     from tests.stored import Stored
 
 

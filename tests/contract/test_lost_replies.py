@@ -18,12 +18,12 @@ import pytest
 import redis
 
 import penstock
-from penstock.client._sync.staging import decide_batch as decide
-from penstock.client._sync.staging import drop_stages as drop
-from penstock.client._sync.staging import move_batches
-from penstock.client._sync.staging import stage_chunk as stage
 from penstock.codec.chunks import pack_chunk
 from penstock.codec.elements import task_of
+from penstock.connection.staging import decide_batch as decide
+from penstock.connection.staging import drop_stages as drop
+from penstock.connection.staging import move_batches
+from penstock.connection.staging import stage_chunk as stage
 from penstock.errors import QueueFull
 from penstock.model.staging import Stage
 from penstock.store.commands import checks, queues, workers
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from penstock.client._sync.session import WorkerSession
+    from penstock.client.session import WorkerSession
 
 FAULTS = [
     (Fault.LOSE_REPLY, 1),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from penstock.client._async.staging import decide_batch, drop_stages, move_batches, stage_chunk
 from penstock.codec.chunks import pack_chunk
+from penstock.connection.staging import adecide_batch, adrop_stages, amove_batches, astage_chunk
 from penstock.errors import BatchTooLarge, StageLost, StoreUnavailable
 from penstock.model.staging import Stage
 from tests.simulation.programs import Sleep
@@ -83,7 +83,7 @@ class BatchWriter:
         for index, chunk in enumerate(chunks):
             self._scheduler.batches.offer(name, chunk.rows)
             packed = pack_chunk(chunk.strings)
-            await stage_chunk(self._store, self._keys, batch, name, index, packed, self._max_bytes)
+            await astage_chunk(self._store, self._keys, batch, name, index, packed, self._max_bytes)
             await self._pause()
         rows = [row for chunk in chunks for row in chunk.rows]
         return Stage(name, len(chunks), len(rows), max(map(len, rows)))
@@ -116,15 +116,17 @@ class BatchWriter:
     async def _ask(self, stages: list[Stage]) -> bool:
         queue, batch, version = self._name
         namespace = self._program.client.keys
-        return await decide_batch(self._store, namespace, queue, self._kind, batch, version, stages)
+        return await adecide_batch(
+            self._store, namespace, queue, self._kind, batch, version, stages
+        )
 
     async def _give_up(self, why: str) -> None:
         self._scheduler.happened(why)
-        await drop_stages(self._store, self._keys, self._program.stages)
+        await adrop_stages(self._store, self._keys, self._program.stages)
 
     async def _move(self) -> None:
         for _ in range(_MOST_MOVES):
-            moved = await move_batches(self._store, self._keys, self._kind)
+            moved = await amove_batches(self._store, self._keys, self._kind)
             if not moved.left or self._scheduler.is_draining:
                 return
             self._scheduler.happened("batch waits for room")
@@ -140,5 +142,5 @@ async def move_everything(
     """Moves what was decided, as `penstock fsck --repair` does, until nothing is left."""
     client = program.client
     for name in QUEUES:
-        while (await move_batches(client.store, client.keys.queue(name), kind)).left:
+        while (await amove_batches(client.store, client.keys.queue(name), kind)).left:
             await Sleep(_PACE_MS)

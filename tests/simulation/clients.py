@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.client._async.recovery import fail_worker
+from penstock.client.recovery import afail_worker
 from penstock.errors import LeaseLost, NotWorking, QueueFull, StoreUnavailable
 from penstock.store.commands import processes, workers
 from tests.simulation.batch_writers import BatchWriter, StagedChunk, move_everything
@@ -15,7 +15,7 @@ from tests.simulation.server import QUEUES, Violated
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from penstock.client._async.session import AsyncProcess, AsyncWorkerSession
+    from penstock.client.session import AsyncProcess, AsyncWorkerSession
     from tests.simulation.engine import Engine
     from tests.simulation.programs import Program
     from tests.simulation.scheduler import Scheduler
@@ -243,7 +243,7 @@ async def recover(scheduler: Engine, peers: list[str]) -> None:
     client = scheduler.new_client()
     for peer in peers:
         try:
-            await fail_worker(client.store, client.keys, peer)
+            await afail_worker(client.store, client.keys, peer)
             scheduler.happened("worker recovered")
         except StoreUnavailable:
             continue

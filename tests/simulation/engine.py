@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from penstock.client.address import parse_url
-from penstock.client.settings import Settings
+from penstock.connection.address import parse_url
+from penstock.connection.settings import Settings
 from penstock.errors import StoreUnavailable
 from penstock.store.script import SIMULATED
 from tests.simulation.arguments import Arguments
@@ -21,8 +21,8 @@ from tests.simulation.server import EPOCH_MS, NAMESPACE, QUEUES, Violated
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from penstock.client._async.client import AsyncPenstock
-    from penstock.client._async.session import AsyncWorkerSession
+    from penstock.client.client import AsyncPenstock
+    from penstock.client.session import AsyncWorkerSession
     from penstock.store.command import Command
     from tests.simulation.batches_look import RowsOf, Staging
     from tests.simulation.programs import Ask, Routine

@@ -16,6 +16,10 @@ _CHANGES = {
         "  worker = worker or string.match(channel, ':hand:(.+)$')\n"
         f"  return worker and redis.call('SISMEMBER', '{LISTENERS}', worker) or 0\n"
     ),
+    "  return redis.call('PUBSUB', 'NUMSUB', channel)[2] > 0\n": (
+        "  local worker = string.match(channel, ':hand:(.+)$')\n"
+        f"  return redis.call('SISMEMBER', '{LISTENERS}', worker) == 1\n"
+    ),
     "    local worker = name_of(redis.call('SPOP', idle))\n": (
         "    local all = redis.call('SORT', idle, 'ALPHA')\n"
         "    local worker = all[redis.call('DBSIZE') % #all + 1]\n"
@@ -24,7 +28,9 @@ _CHANGES = {
     ),
     "call('SRANDMEMBER', keys.idle)": "call('SORT', keys.idle, 'ALPHA')[1]",
     "redis.call('SRANDMEMBER', keys.idle, 50)": "redis.call('SORT', keys.idle, 'ALPHA')",
-    "redis.call('SRANDMEMBER', keys.strays, 16)": ("redis.call('SORT', keys.strays, 'ALPHA')"),
+    "redis.call('SRANDMEMBER', keys.unhandled_types, 16)": (
+        "redis.call('SORT', keys.unhandled_types, 'ALPHA')"
+    ),
 }
 
 

@@ -227,7 +227,7 @@ def _may_vanish(change: Change, id: str, old: Job) -> bool:
     if id in change.ended and change.ended[id].outcome == "done" and old.is_forgotten:
         return True
     # A few that are kept no longer go with every request, if anything at all was said about that.
-    is_kept = not change.old.snapshot.survey.meta.keys() & {"keep_ms", "keep_count", "keep_dead_ms"}
+    is_kept = not change.old.snapshot.totals.meta.keys() & {"keep_ms", "keep_count", "keep_dead_ms"}
     ends = change.ended[id].outcome if id in change.ended else ""
     return not is_kept and (state in FINAL_STATES or ends not in ("", "stopped"))
 
@@ -355,7 +355,7 @@ def _check_hand_out(change: Change) -> None:
     told = {job.process: job for job in step.claim.jobs}
     if told.keys() != change.started.keys():
         raise Violated(f"the worker was told of {sorted(told)} and holds {change.started}")
-    if old.is_paused or change.worker not in old.snapshot.survey.members:
+    if old.is_paused or change.worker not in old.snapshot.totals.members:
         raise Violated(f"{change.started} started though {change.worker!r} may start nothing")
     for process, id in change.started.items():
         job = change.new.jobs[id]
@@ -387,7 +387,7 @@ def _check_hand_over(change: Change) -> None:
         raise Violated(f"{what}, and {sorted(change.changed)} changed")
     if worker not in old.offers:
         raise Violated(f"{what}, which takes nothing unasked")
-    if worker in new.snapshot.survey.idle:
+    if worker in new.snapshot.totals.idle:
         raise Violated(f"{what}, which takes another unasked")
     if not old.handles(worker, job.stored.head.type) or old.is_paused or "" in old.limits:
         raise Violated(f"{what}, which may not start it")
@@ -411,8 +411,8 @@ def _check_order(change: Change) -> None:
     left = list(_left_behind(change))
     if not left:
         return
-    has_aside = bool(change.old.snapshot.strays or change.old.snapshot.parked)
-    has_aside |= bool(change.new.snapshot.strays or change.new.snapshot.parked)
+    has_aside = bool(change.old.snapshot.unhandled_types or change.old.snapshot.parked)
+    has_aside |= bool(change.new.snapshot.unhandled_types or change.new.snapshot.parked)
     for id in change.started.values():
         taken = change.new.jobs[id].stored
         for waiting in left:

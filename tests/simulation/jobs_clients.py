@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from random import Random
 
-    from penstock.client._async.job import AsyncJob
-    from penstock.client._async.jobs import AsyncJobs
+    from penstock.client.job import AsyncJob
+    from penstock.client.jobs import AsyncJobs
     from tests.simulation.jobs_look import Job
     from tests.simulation.jobs_scheduler import JobScheduler
     from tests.simulation.programs import Program

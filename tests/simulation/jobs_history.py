@@ -16,7 +16,7 @@ from tests.simulation.server import Violated
 if TYPE_CHECKING:
     from collections import Counter
 
-    from penstock.client._async.job import AsyncJob
+    from penstock.client.job import AsyncJob
     from penstock.store.command import Command
     from tests.simulation.batch_history import BatchHistory
     from tests.simulation.jobs_look import Look
@@ -163,7 +163,7 @@ class JobHistory:
                 self.sometimes[f"dead: {after.reason}"] += 1
         for what, was, is_now in (
             ("job parked", old.parked, new.parked),
-            ("job strayed", old.stray, new.stray),
+            ("job unhandled", old.unhandled, new.unhandled),
             ("suspect alone", old.suspects, new.suspects),
         ):
             self.sometimes[what] += len(is_now) > len(was)
@@ -199,7 +199,7 @@ class JobHistory:
         new = change.new
         if self._is_heard:
             return  # then others may be on their way
-        if not new.snapshot.survey.idle or new.is_paused or "" in new.limits:
+        if not new.snapshot.totals.idle or new.is_paused or "" in new.limits:
             return
         parked = {entry.id for entries in new.snapshot.parked.values() for entry in entries}
         for job in new.jobs.values():
@@ -208,6 +208,6 @@ class JobHistory:
                 continue
             if head.type in new.paused_types:
                 continue
-            for worker in new.snapshot.survey.idle:
+            for worker in new.snapshot.totals.idle:
                 if new.handles(worker, head.type):
                     raise Violated(f"{worker!r} sleeps in {change.queue} beside {job.stored}")

@@ -77,7 +77,7 @@ class LimitBooks:
         if change.step.is_repetition or change.step.claim.word != "limited":
             return
         limit = change.new.limits[""]
-        running = change.new.snapshot.survey.states["running"]
+        running = change.new.snapshot.totals.states["running"]
         # How many tokens are left depends on limits of before, so only slots are clear.
         if running < limit.slots and not limit.rate:
             raise Violated(f"{change.worker!r} was held up by {limit}, and {running} jobs run")

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.codec.ids import id_text
 from penstock.codec.records import open_head
-from penstock.model.job_snapshot import Entry, JobSnapshot, StoredHead, StoredJob, Survey
+from penstock.model.job_snapshot import Entry, JobSnapshot, QueueTotals, StoredHead, StoredJob
 from penstock.model.jobs import JOB_STATES, STATE_CODES, STATES_BY_CODE
-from penstock.store.commands.job_checks import counts_in, reporters_in
+from penstock.store.commands.job_checks import counts_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -85,15 +85,15 @@ class QueueLook:
 
     @property
     def is_paused(self) -> bool:
-        return "paused" in self.snapshot.survey.meta
+        return "paused" in self.snapshot.totals.meta
 
     @property
     def ageing_ms(self) -> int:
-        return int(self.snapshot.survey.meta.get("ageing_ms", 0))
+        return int(self.snapshot.totals.meta.get("ageing_ms", 0))
 
     @property
     def incarnation(self) -> str:
-        return self.snapshot.survey.meta.get("incarnation", "")
+        return self.snapshot.totals.meta.get("incarnation", "")
 
     def limit_of(self, key: str) -> Limit | None:
         """What holds for jobs of this key; '' is the queue itself."""
@@ -151,7 +151,7 @@ def queue_look(name: str, parts: Parts, staging: Staging) -> QueueLook:
     return QueueLook(
         snapshot=JobSnapshot(
             queue=name,
-            survey=Survey(
+            totals=QueueTotals(
                 meta={name: value for name, value in meta.items() if not {":", " "} & set(name)},
                 members=frozenset(one("members")),
                 idle=frozenset(name.removeprefix("+") for name in one("idle")),
@@ -165,8 +165,8 @@ def queue_look(name: str, parts: Parts, staging: Staging) -> QueueLook:
             levels=one("levels"),
             rings=parts.get("ring", {}),
             lines=parts.get("line", {}),
-            strays=frozenset(one("strays")),
-            stray=parts.get("stray", {}),
+            unhandled_types=frozenset(one("unhandled_types")),
+            unhandled=parts.get("unhandled", {}),
             unparks=one("unparks"),
             parked=parts.get("parked", {}),
             due=one("due"),
@@ -180,7 +180,6 @@ def queue_look(name: str, parts: Parts, staging: Staging) -> QueueLook:
             windows=one("windows"),
             busy=one("busy"),
             types=frozenset(one("types")),
-            reporters=reporters_in(meta.items()),
             suspects=one("suspects"),
             alarms=frozenset(one("alarms")),
             progress=frozenset(one("progress")),
@@ -309,7 +308,7 @@ _OPENERS: dict[str, Callable[..., Any]] = defaultdict(
         "levels": _mapping(bytes.decode, float),
         "ring": lambda flat: tuple(tenant.decode() for tenant, _ in _pairs(flat)),
         "line": _tuple(_entry),
-        "stray": _aside,
+        "unhandled": _aside,
         "parked": _aside,
         "unparks": _mapping(bytes.decode, float),
         "due": _mapping(_id, int),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from penstock.client import job_ids
 from penstock.codec.ids import SENDERS, id_number, id_text
+from penstock.connection import job_ids
 from penstock.model.jobs import FINAL_STATES, Report
 from penstock.store.command import Operation
 from penstock.store.commands.jobs import leave_jobs
@@ -138,6 +138,8 @@ class JobScheduler(Engine):
                 self._start_program(kind)
             while self.steps < steps:
                 self._populate()
+                if not self._programs and len(self.world.workers) >= MAX_NAMES:
+                    break  # all names are used up, and so nothing more can go wrong
                 self.step()
             self._heal()
             self._drain()
@@ -243,7 +245,7 @@ class JobScheduler(Engine):
         it.
         """
         for name, queue in self.look.queues.items():
-            for worker in sorted(queue.snapshot.survey.members - self.look.known_workers):
+            for worker in sorted(queue.snapshot.totals.members - self.look.known_workers):
                 keys = self.world.keys.queue(name)
                 operation = Operation(f"mender.{worker}", 1)
                 self._execute(leave_jobs(keys, operation, worker, True), "mender", self._abandoned)

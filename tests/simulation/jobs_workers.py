@@ -13,7 +13,7 @@ from tests.simulation.programs import Sleep
 from tests.simulation.server import QUEUES, Violated
 
 if TYPE_CHECKING:
-    from penstock.client._async.session import AsyncWorkerSession
+    from penstock.client.session import AsyncWorkerSession
     from penstock.model.jobs import HandedOut, JobClaim, Report
     from tests.simulation.jobs_look import Look
     from tests.simulation.jobs_scheduler import JobScheduler
@@ -196,7 +196,7 @@ class Feed:
 
     def _is_woken(self) -> bool:
         queue = self._scheduler.look.queues[self._queue]
-        return self._is_waiting and self._worker not in queue.snapshot.survey.idle
+        return self._is_waiting and self._worker not in queue.snapshot.totals.idle
 
     async def _exchange(self) -> None:
         now_ms, random = self._scheduler.now_ms, self._scheduler.random
@@ -245,7 +245,7 @@ class Feed:
                     if self._is_heard(job.process)
                     else "found what was missed"
                 )
-        if self._worker not in self._scheduler.look.queues[self._queue].snapshot.survey.idle:
+        if self._worker not in self._scheduler.look.queues[self._queue].snapshot.totals.idle:
             self._is_waiting = False
 
     async def _take_reports(self) -> list[Report]:

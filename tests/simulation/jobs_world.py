@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from penstock.client.wire import ReplyError, pack
+from penstock.connection.wire import ReplyError, pack
 from penstock.store.keys import JOB_KEY_TYPES, KEY_TYPES, QUEUE_KEY_TYPES
 from tests.simulation.batches_look import READ_STAGING, StagingReader
 from tests.simulation.hearing import LISTENERS, with_hearing

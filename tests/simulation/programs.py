@@ -6,18 +6,17 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from penstock.client._async.client import AsyncPenstock
-from penstock.client._async.store import AsyncStore
+from penstock.client.client import AsyncPenstock
+from penstock.connection.store import AsyncStore
 from penstock.store.script import SIMULATED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator
 
-    from penstock.client._async.session import AsyncWorkerSession
-    from penstock.client.settings import Settings
-    from penstock.client.template import Template
-    from penstock.client.wire import Meanwhile
-    from penstock.store.command import Command, Operation
+    from penstock.client.session import AsyncWorkerSession
+    from penstock.connection.settings import Settings
+    from penstock.connection.wire import Meanwhile
+    from penstock.store.command import Command
     from tests.simulation.engine import Engine
 
 R = TypeVar("R")
@@ -54,15 +53,6 @@ class SimulatedStore(AsyncStore):
         self, command: Command[Any], retry_for_s: float | None, meanwhile: Meanwhile = None
     ) -> list[Any]:
         return await Ask(command)
-
-    async def run_template(
-        self,
-        template: Template,
-        values: tuple[bytes, ...],
-        build: Callable[[Operation], Command[R]],
-    ) -> R:
-        """A template only saves packing, and nothing is packed here."""
-        return await self.run_once(build)
 
 
 class SilentHeartbeat:

@@ -172,7 +172,7 @@ class Scheduler(Engine):
         for violation in violations(later, AT_REST):
             if violation.kind in MENDABLE:
                 self._mend(violation)
-        left = violations(self.world.key_census(), AT_EVERY_INSTANT)
+        left = violations(self.world.key_scan(), AT_EVERY_INSTANT)
         later = replace(self.snapshot, now_ms=self.world.now_ms + LATER_MS)
         left += [*violations(later), *batch_violations(_with_batches(later))]
         left += self.history.at_the_end()

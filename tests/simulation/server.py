@@ -7,7 +7,7 @@ import socket
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from penstock.client.wire import ReplyError, new_reader, pack
+from penstock.connection.wire import ReplyError, new_reader, pack
 from penstock.store.keys import SIMULATED_CLOCK, NamespaceKeys
 from penstock.store.script import SIMULATED, Script
 
@@ -43,10 +43,10 @@ end
 """
 _CHANCES = {
     "redis.call('SPOP', idle)": "popped(idle)",
-    "call('SRANDMEMBER', idle)": "picked(idle)",
+    "redis.call('SRANDMEMBER', keys.idle)": "picked(keys.idle)",
     "redis.call('SRANDMEMBER', keys.idle, 50)": "sorted(keys.idle)",
-    "redis.call('SRANDMEMBER', keys.strays, 16)": "sorted(keys.strays)",
-    "redis.call('SRANDMEMBER', keys.strays, limit)": "sorted(keys.strays)",
+    "redis.call('SRANDMEMBER', keys.unhandled_types, 16)": "sorted(keys.unhandled_types)",
+    "redis.call('SRANDMEMBER', keys.unhandled_types, limit)": "sorted(keys.unhandled_types)",
 }
 
 

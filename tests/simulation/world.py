@@ -62,7 +62,7 @@ class World(Server):
             self._load(reading)
         return self._snapshot(self.workers, self.ask(self._questions(self.workers)))
 
-    def key_census(self) -> Snapshot:
+    def key_scan(self) -> Snapshot:
         """What is wrong with the keys themselves."""
         (keys,) = self.ask([("KEYS", "*")])
         names = [key.decode() for key in keys if key.decode() != self.keys.simulated_clock]

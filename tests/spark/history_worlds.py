@@ -10,16 +10,17 @@ import pyarrow as pa
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
 from penstock.model.jobs import Report
+from penstock.spark.clients import find_connection
 from penstock.spark.history_columns import SCHEMA
 from penstock.spark.history_reader import HistoryReader
 from penstock.spark.history_stream import HistoryStreamReader
 from penstock.spark.kinds import READ_HISTORY
 from penstock.spark.options import Request, parse_request
-from penstock.spark.store import Connection, find_connection
 from tests.contract.job_workers import Hand
 
 if TYPE_CHECKING:
     import penstock
+    from penstock.spark.store import Connection
     from tests.servers import RedisCluster, RedisServer
 
 Rows = list[dict[str, Any]]

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from penstock.client._sync.fsck import Report
+from penstock.client.fsck import Report
 from penstock.demo.orders.generate import write_orders
 from penstock.demo.orders.outcome import Joined, find_disagreements
 from penstock.demo.orders.view import Steps

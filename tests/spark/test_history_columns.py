@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.codec.records import open_ended_attempt
 from penstock.errors import HistoryLost, UnknownLayout
+from penstock.model.jobs import LAYOUT
 from penstock.spark.history_columns import Page, history_batch
 from tests.unit.test_history_entries import ADDED, OLD
 
@@ -22,7 +23,7 @@ counts = st.integers(0, 10**17)
 @st.composite
 def entries(draw: st.DrawFn) -> bytes:
     """An entry of the old form or the new, or one that a later version has added something to."""
-    packed = struct.pack(">BH", 1, draw(st.integers(0, 65535)))
+    packed = struct.pack(">BH", draw(st.integers(1, LAYOUT)), draw(st.integers(0, 65535)))
     packed += draw(st.integers(0, 2**47)).to_bytes(6)
     packed += draw(st.integers(0, 2**32 - 1)).to_bytes(4) + draw(milliseconds).to_bytes(6)
     texts = [str(draw(st.integers(0, 2**63 - 1))), *(draw(names) for _ in range(4))]
@@ -70,7 +71,7 @@ def test_no_entries_are_no_rows() -> None:
 
 def test_an_entry_of_another_layout_is_refused() -> None:
     with pytest.raises(UnknownLayout, match="written by a newer penstock"):
-        history_batch("mail", Page([b"1-0", b"2-0"], [OLD, b"\x02" + OLD[1:]]))
+        history_batch("mail", Page([b"1-0", b"2-0"], [OLD, bytes([LAYOUT + 1]) + OLD[1:]]))
 
 
 def test_what_is_no_text_is_shown_as_well_as_it_can_be() -> None:

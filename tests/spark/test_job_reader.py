@@ -12,11 +12,11 @@ import penstock
 from penstock.codec.records import pack_error
 from penstock.errors import InvalidArgument, InvalidName, QueueNotFound, UnknownLayout, WrongKind
 from penstock.model.jobs import JOB_STATES, JobError, Report
+from penstock.spark.clients import find_connection
 from penstock.spark.job_reader import JobReader
 from penstock.spark.kinds import READ_JOBS
 from penstock.spark.options import parse_request
 from penstock.spark.schemas import JOBS, arrow_schema
-from penstock.spark.store import find_connection
 from tests.contract.job_workers import Hand
 
 if TYPE_CHECKING:

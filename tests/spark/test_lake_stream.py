@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.errors import InvalidName, LakeBusy
+from penstock.spark.clients import find_connection
 from penstock.spark.delta import Table
 from penstock.spark.failures import penstock_error
 from penstock.spark.history_lake import Lake
 from penstock.spark.lake_stream import ArchivedBatch, LakeStream
 from penstock.spark.range_files import RangeCopier
 from penstock.spark.range_stream import RangeSource
-from penstock.spark.store import find_connection
 from tests.spark.history_worlds import HistoryWorld
 
 if TYPE_CHECKING:

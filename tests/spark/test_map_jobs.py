@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 import penstock
-from penstock.client._sync.fsck import check
+from penstock.client.fsck import check
 from penstock.errors import InvalidArgument
 from penstock.spark import BatchProgress, map_jobs
 from penstock.worker.handlers import collect_handlers

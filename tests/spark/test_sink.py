@@ -10,8 +10,8 @@ from pyspark.sql.types import StructType
 
 import penstock
 import penstock.spark
-from penstock.client._sync.fsck import check
-from penstock.client._sync.staging import move_batches
+from penstock.client.fsck import check
+from penstock.connection.staging import move_batches
 from penstock.errors import BatchTooLarge, ProtocolError, StageLost
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.client._sync.fsck import check
+from penstock.client.fsck import check
 from tests.multisets import assert_each_once
 from tests.spark.clusters import START_S, cluster_environment, standalone
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.errors import InvalidArgument
-from penstock.spark.store import Connection, find_connection
+from penstock.spark.clients import find_connection, open_client
 
 if TYPE_CHECKING:
+    from penstock.spark.store import Connection
     from tests.servers import RedisServer
 
 
@@ -25,13 +26,13 @@ def test_a_connection_is_pickled_also_after_it_was_used(
     carried: Connection = pickle.loads(pickle.dumps(connection))
 
     assert carried == connection
-    with carried.client() as client:
+    with open_client(carried) as client:
         assert client.queues() == []
 
 
 def test_tls_settings_that_were_used_are_not_pickled() -> None:
     connection = find_connection("rediss://:sesame@127.0.0.1:1", "shop")
-    assert connection._reachable().address.tls is not None
+    assert connection.reachable().address.tls is not None
 
     assert pickle.loads(pickle.dumps(connection)) == connection
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.spark.clients import find_connection
 from penstock.spark.kinds import READ_QUEUE
 from penstock.spark.options import parse_request
-from penstock.spark.store import find_connection
 from penstock.spark.task_reader import TaskReader
 
 if TYPE_CHECKING:

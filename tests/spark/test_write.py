@@ -11,7 +11,7 @@ import redis
 from pyspark.errors import PySparkException
 
 import penstock
-from penstock.client._sync.fsck import check
+from penstock.client.fsck import check
 from tests.multisets import assert_each_once
 
 if TYPE_CHECKING:

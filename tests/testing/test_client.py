@@ -65,7 +65,7 @@ def test_functions_send_here_while_the_client_is_open(penstock_server: str) -> N
     with TestPenstock(penstock_server).open() as outer:
         with TestPenstock(penstock_server).open() as inner:
             assert default_client() is inner
-            assert asyncio.run(default_async_client()) is inner.twin
+            assert asyncio.run(default_async_client()) is inner.async_client
         assert default_client() is outer
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from penstock.client.address import Address, Endpoint, parse_url
-from penstock.client.settings import Settings
+from penstock.connection.address import Address, Endpoint, parse_url
+from penstock.connection.settings import Settings
 from penstock.errors import InvalidUrl
 
 LOCAL = (Endpoint("localhost", 6379),)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.client._sync.transport import Arrivals
+from penstock.connection.transport import Arrivals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

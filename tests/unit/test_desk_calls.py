@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from penstock.executors.assignment import Context
+from penstock.executors.context import Context
 from penstock.executors.threads import ThreadExecutor
 from penstock.model.workers import Lease, lease_clock
 from tests.servers import wait_for

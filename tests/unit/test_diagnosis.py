@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.cli import diagnosis
-from penstock.client.address import Endpoint
+from penstock.connection.address import Endpoint
 from penstock.model.history import HistoryBounds, Mark
 
 

@@ -7,7 +7,8 @@ import signal
 
 import pytest
 
-from penstock.client import default, job_ids
+from penstock.client import default
+from penstock.connection import job_ids
 
 
 @pytest.mark.parametrize("lock", [job_ids._numbers, default._default], ids=["ids", "client"])

@@ -64,7 +64,7 @@ BOUNDED = {
     ("HGETALL", "running"), ("HKEYS", "running"),
     ("SMEMBERS", "keys['page:'] .. page .. ':' .. listing"),
     ("HKEYS", "keys.schedules"),
-    ("SMEMBERS", "keys.strays"),
+    ("SMEMBERS", "keys.unhandled_types"),
     ("HGETALL", "keys.types"),
     ("ZREMRANGEBYSCORE", "keys.alarms"),
     ("SMEMBERS", "keys.paused_types"),
@@ -186,11 +186,11 @@ def test_a_decoder_knows_the_reply(name: str, word: str) -> None:
     except (QueueAbsent, QueueTaken, IdTaken, MoreToDo):
         assert word in ("no_queue", "queue_exists", "taken", "more")
     except ProtocolError as error:
-        assert word == "newer" and "upgrade this program" in str(error)
+        assert word == "other_layout" and "upgrade this program" in str(error)
     except PenstockError as refusal:
         assert refusal.code == refusals[word]
     else:
-        assert word not in (*refusals, "newer", "queue_exists")
+        assert word not in (*refusals, "other_layout", "queue_exists")
 
 
 @each_script
@@ -254,7 +254,7 @@ def test_a_script_has_every_fragment_put_in(script: Script) -> None:
 
 @each_script
 def test_a_script_touches_only_kinds_of_keys_that_are_written_down(script: Script) -> None:
-    channels = {"wake", "job", "events", "cancel_job"}
+    channels = {"wake", "hand", "job", "events", "cancel_job"}
     noted = {"is_used", "settings", "listeners", "base", "now"}
     text = code_of(script.text())
     used = set(re.findall(r"\bkeys\.(\w+)", text)) | set(re.findall(r"keys\['(\w+):'\]", text))

@@ -6,7 +6,7 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from penstock.client.lanes import Lane, Lanes
+from penstock.connection.lanes import Lane, Lanes
 
 if TYPE_CHECKING:
     import pytest

@@ -10,7 +10,7 @@ import redis.crc
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from penstock.client.wire import slot_of
+from penstock.connection.wire import slot_of
 from penstock.errors import InvalidName
 from penstock.model.names import check_name, check_worker_name, key_part
 from penstock.model.workers import new_worker_id

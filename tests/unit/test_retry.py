@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.client._sync import store as sync_store
-from penstock.client._sync.store import Store
-from penstock.client.address import parse_url
-from penstock.client.retry import REPEATABLE_S, Patience
-from penstock.client.wire import ConnectionLost, ReplyError, is_passing, store_error, unavailable
+from penstock.connection._sync import store as sync_store
+from penstock.connection.address import parse_url
+from penstock.connection.retry import REPEATABLE_S, Patience
+from penstock.connection.store import Store
+from penstock.connection.wire import (
+    ConnectionLost,
+    ReplyError,
+    is_passing,
+    store_error,
+    unavailable,
+)
 from penstock.errors import StoreError, StoreFull, StoreUnavailable
 from penstock.store.commands import tasks
 from penstock.store.keys import NamespaceKeys

@@ -114,7 +114,7 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
         "ok": [b"ok"],
         "no_queue": [b"no_queue"],
         "queue_exists": [b"queue_exists"],
-        "newer": [b"newer", 2],
+        "other_layout": [b"other_layout", 3],
     },
     "leave_queue": {"ok": [b"ok", 1, 0], "jobs": [b"jobs"]},
     "pass_work": {"ok": [b"ok"]},
@@ -122,14 +122,18 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
         "ok": [b"ok"],
         "no_queue": [b"no_queue"],
         "queue_exists": [b"queue_exists"],
-        "newer": [b"newer", 2],
+        "other_layout": [b"other_layout", 3],
     },
-    "resume_queue": {"ok": [b"ok"], "no_queue": [b"no_queue"], "newer": [b"newer", 2]},
+    "resume_queue": {
+        "ok": [b"ok"],
+        "no_queue": [b"no_queue"],
+        "other_layout": [b"other_layout", 3],
+    },
     "configure_queue": {
         "ok": [b"ok"],
         "no_queue": [b"no_queue"],
         "queue_exists": [b"queue_exists"],
-        "newer": [b"newer", 2],
+        "other_layout": [b"other_layout", 3],
     },
     "delete_queue": {"ok": [b"ok", 1, 0, b"i1"], "no_queue": [b"no_queue"], "jobs": [b"jobs"]},
     "inspect_queue": {
@@ -169,7 +173,7 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
         "jobs": [b"jobs"],
         "tasks": [b"tasks"],
         "too_large": [b"too_large", 9, 3],
-        "newer": [b"newer", 2],
+        "other_layout": [b"other_layout", 3],
     },
     "drop_stages": {"ok": [b"ok", 1]},
     "move_tasks": {"ok": [b"ok", 2, 1], "no_room": [b"no_room", 3, 3, 1], "empty": [b"empty"]},
@@ -286,7 +290,7 @@ def test_a_decoder_knows_the_reply(name: str, word: str) -> None:
     try:
         COMMANDS[name].decode(REPLIES[name][word])
     except ProtocolError as error:
-        assert word == "newer" and "upgrade this program" in str(error)
+        assert word == "other_layout" and "upgrade this program" in str(error)
     except (QueueAbsent, QueueTaken):
         assert word in ("no_queue", "queue_exists")
     except PenstockError as refusal:
@@ -301,7 +305,7 @@ def test_a_decoder_knows_the_reply(name: str, word: str) -> None:
             "payload_too_large",
         }
     else:
-        assert word != "newer"
+        assert word != "other_layout"
 
 
 @each_script

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.client.address import parse_url
-from penstock.client.wire import check_store
+from penstock.connection.address import parse_url
+from penstock.connection.wire import check_store
 from penstock.errors import UnsafeStore
 
 ADDRESS = parse_url("redis://here:6379")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil  # type: ignore[import-untyped]
 
-from penstock.executors.assignment import Context
+from penstock.executors.context import Context
 from penstock.executors.processes import ProcessExecutor
 from tests.servers import wait_for
 

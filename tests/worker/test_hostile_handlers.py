@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import penstock
-    from penstock.client._sync.store import Store
+    from penstock.connection.store import Store
     from tests.running_worker import RunningWorker
     from tests.worker.conftest import Recorder
 

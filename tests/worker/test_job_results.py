@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import penstock
-from penstock.client import watch
+from penstock.client.results import watch
 from penstock.errors import ResultTimeout, StoreUnavailable
 from tests.servers import wait_for
 from tests.worker.job_kinds import in_thread

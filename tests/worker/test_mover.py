@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import penstock
-from penstock.client._async.staging import decide_batch, stage_chunk
 from penstock.codec.chunks import pack_chunk
+from penstock.connection.staging import adecide_batch, astage_chunk
 from penstock.model.staging import Stage
 from penstock.worker.mover import finish_batches
 from tests.running_worker import RunningWorker, stopped_in_the_end
@@ -26,9 +26,9 @@ async def leave_a_batch(ps: penstock.AsyncPenstock, rows: int) -> None:
     keys = ps.keys.queue("mail")
     for index in range(rows // 2):
         chunk = pack_chunk([b"%d" % row for row in (2 * index, 2 * index + 1)])
-        await stage_chunk(ps.store, keys, "batch", "stage", index, chunk, 10_000)
+        await astage_chunk(ps.store, keys, "batch", "stage", index, chunk, 10_000)
     stages = [Stage("stage", rows // 2, rows, 1)]
-    await decide_batch(ps.store, ps.keys, "mail", "tasks", "batch", 0, stages)
+    await adecide_batch(ps.store, ps.keys, "mail", "tasks", "batch", 0, stages)
 
 
 def test_what_was_decided_and_left_is_moved_as_room_comes(

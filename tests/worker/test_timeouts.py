@@ -19,7 +19,7 @@ from tests.worker.job_contexts import JobContext, Origin
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from penstock.executors.assignment import Context
+    from penstock.executors.context import Context
 
 
 # Threads.

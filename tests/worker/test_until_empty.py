@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import penstock
-from penstock.client._async.staging import decide_batch, stage_chunk
 from penstock.codec.chunks import pack_chunk
+from penstock.connection.staging import adecide_batch, astage_chunk
 from penstock.model.staging import Stage
 
 if TYPE_CHECKING:
@@ -117,9 +117,9 @@ def test_a_batch_that_its_writer_left_behind_is_moved_and_done(
         async with await penstock.aconnect(server.url, namespace=namespace) as ps:
             keys = ps.keys.queue("mail")
             chunk = pack_chunk([b"a", b"b"])
-            await stage_chunk(ps.store, keys, "batch", "stage", 0, chunk, 10_000)
+            await astage_chunk(ps.store, keys, "batch", "stage", 0, chunk, 10_000)
             stages = [Stage("stage", 1, 2, 1)]
-            await decide_batch(ps.store, ps.keys, "mail", "tasks", "batch", 0, stages)
+            await adecide_batch(ps.store, ps.keys, "mail", "tasks", "batch", 0, stages)
 
     asyncio.run(leave_a_batch())
 

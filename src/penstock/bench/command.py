@@ -12,11 +12,11 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from penstock.bench.environment import prepared_environment
 from penstock.bench.figures import count_steps, measure_all
-from penstock.bench.ground import prepared_ground
 from penstock.bench.report import print_results
 from penstock.bench.sizes import choose_sizes
-from penstock.client.wire import ConnectionLost
+from penstock.connection.wire import ConnectionLost
 from penstock.errors import BenchFailed, PenstockError
 
 if TYPE_CHECKING:
@@ -64,12 +64,13 @@ def _measure(sizes: Sizes, rounds: int, url: str | None) -> Results:
     console = Console(stderr=True)
     with (
         Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar,
-        prepared_ground(url) as ground,
+        prepared_environment(url) as environment,
     ):
         step = bar.add_task("", total=count_steps(sizes, rounds))
         try:
-            return measure_all(ground, sizes, rounds, lambda: bar.advance(step))
+            return measure_all(environment, sizes, rounds, lambda: bar.advance(step))
         except ConnectionLost as error:
             raise BenchFailed(
-                f"the server at {ground.client.settings.address} went away ({error}); start again"
+                f"the server at {environment.client.settings.address} went away ({error}); "
+                "start again"
             ) from error

@@ -5,41 +5,41 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from penstock.bench.ground import make_tasks
+from penstock.bench.environment import make_tasks
 from penstock.bench.handlers import ASYNC, STAMPED, SYNC
 from penstock.bench.latency import percentiles
 from penstock.bench.processes import worker_process
 
 if TYPE_CHECKING:
+    from penstock.bench.environment import Environment
     from penstock.bench.figures import Values
-    from penstock.bench.ground import Ground
     from penstock.bench.sizes import Sizes
 
 _DRAIN_S = 300.0
 _SETTLE_S = 1.5
 
 
-def drain_sync(ground: Ground, sizes: Sizes) -> Values:
-    return _drain(ground, SYNC, sizes.drained)
+def drain_sync(environment: Environment, sizes: Sizes) -> Values:
+    return _drain(environment, SYNC, sizes.drained)
 
 
-def drain_async(ground: Ground, sizes: Sizes) -> Values:
-    return _drain(ground, ASYNC, sizes.drained)
+def drain_async(environment: Environment, sizes: Sizes) -> Values:
+    return _drain(environment, ASYNC, sizes.drained)
 
 
-def pick_up(ground: Ground, sizes: Sizes) -> Values:
+def pick_up(environment: Environment, sizes: Sizes) -> Values:
     """From before an enqueue to the first line of the handler, with a worker that was idle."""
-    with worker_process(ground, STAMPED) as worker:
-        return percentiles(worker.records, sizes.samples, ground.client.queue(STAMPED).enqueue)
+    with worker_process(environment, STAMPED) as worker:
+        return percentiles(worker.records, sizes.samples, environment.client.queue(STAMPED).enqueue)
 
 
-def idle(ground: Ground, sizes: Sizes) -> Values:
+def idle(environment: Environment, sizes: Sizes) -> Values:
     """What one worker with nothing to do sends and burns."""
-    with worker_process(ground, SYNC) as worker:
+    with worker_process(environment, SYNC) as worker:
         time.sleep(min(_SETTLE_S, sizes.idle_s))
-        cpu_s, commands, began_at = worker.cpu_s(), ground.commands_sent(), time.monotonic()
+        cpu_s, commands, began_at = worker.cpu_s(), environment.commands_sent(), time.monotonic()
         time.sleep(sizes.idle_s)
-        cpu_after_s, commands_after = worker.cpu_s(), ground.commands_sent()
+        cpu_after_s, commands_after = worker.cpu_s(), environment.commands_sent()
         seconds = time.monotonic() - began_at
     return {
         # One of them is our own question.
@@ -48,14 +48,18 @@ def idle(ground: Ground, sizes: Sizes) -> Values:
     }
 
 
-def _drain(ground: Ground, name: str, tasks: int) -> Values:
+def _drain(environment: Environment, name: str, tasks: int) -> Values:
     """The queue is filled while it is paused, and the worker is ready when it is resumed."""
-    queue = ground.client.queue(name)
+    queue = environment.client.queue(name)
     queue.pause()
     before = queue.inspect().counters.finished
     queue.enqueue_many(make_tasks(tasks))
-    with worker_process(ground, name) as worker:
-        server_s, worker_s, began_at = ground.server_cpu_s(), worker.cpu_s(), time.perf_counter()
+    with worker_process(environment, name) as worker:
+        server_s, worker_s, began_at = (
+            environment.server_cpu_s(),
+            worker.cpu_s(),
+            time.perf_counter(),
+        )
         queue.resume()
         worker.wait_until(
             lambda: queue.inspect().counters.finished >= before + tasks,
@@ -63,7 +67,7 @@ def _drain(ground: Ground, name: str, tasks: int) -> Values:
             _DRAIN_S,
         )
         seconds = time.perf_counter() - began_at
-        worker_after_s, server_after_s = worker.cpu_s(), ground.server_cpu_s()
+        worker_after_s, server_after_s = worker.cpu_s(), environment.server_cpu_s()
     scale = 1e6 / tasks
     return {
         "per_s": tasks / seconds,

@@ -13,10 +13,10 @@ from penstock.bench import consuming, growth, producing, raw
 from penstock.bench.sizes import Sizes
 
 if TYPE_CHECKING:
-    from penstock.bench.ground import Ground
+    from penstock.bench.environment import Environment
 
 Values = dict[str, float | None]
-Measure = Callable[["Ground", Sizes], Values]
+Measure = Callable[["Environment", Sizes], Values]
 
 # Each limit is measured right before what is compared with it.
 MEASURES: dict[str, Measure] = {
@@ -65,18 +65,20 @@ def count_steps(sizes: Sizes, rounds: int) -> int:
     return rounds * len(MEASURES) + len(sizes.backlogs) + len(sizes.payloads)
 
 
-def measure_all(ground: Ground, sizes: Sizes, rounds: int, advance: Callable[[], None]) -> Results:
+def measure_all(
+    environment: Environment, sizes: Sizes, rounds: int, advance: Callable[[], None]
+) -> Results:
     found: dict[str, list[Values]] = {name: [] for name in MEASURES}
     for _ in range(rounds):
         for name, measure in MEASURES.items():
-            found[name].append(measure(ground, sizes))
+            found[name].append(measure(environment, sizes))
             advance()
     figures = {name: medians(values) for name, values in found.items()}
     return Results(
-        setup=_setup(ground, sizes, rounds),
+        setup=_setup(environment, sizes, rounds),
         figures=figures,
-        by_payload=growth.cost_by_payload(ground, sizes, rounds, advance),
-        by_backlog=growth.cost_by_backlog(ground, sizes, rounds, advance),
+        by_payload=growth.cost_by_payload(environment, sizes, rounds, advance),
+        by_backlog=growth.cost_by_backlog(environment, sizes, rounds, advance),
         ratios=ratios(figures),
         life=_life(figures),
     )
@@ -108,11 +110,11 @@ def _life(figures: dict[str, Values]) -> Values:
     }
 
 
-def _setup(ground: Ground, sizes: Sizes, rounds: int) -> dict[str, object]:
-    info = ground.info()
+def _setup(environment: Environment, sizes: Sizes, rounds: int) -> dict[str, object]:
+    info = environment.info()
     return {
         "redis": info["redis_version"],
-        "is_private": ground.is_private,
+        "is_private": environment.is_private,
         "aof": info["aof_enabled"] == "1",
         "python": platform.python_version(),
         "system": platform.system(),

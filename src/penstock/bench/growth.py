@@ -5,50 +5,50 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
-from penstock.bench.ground import make_tasks
+from penstock.bench.environment import make_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.bench.environment import Environment
     from penstock.bench.figures import Values
-    from penstock.bench.ground import Ground
     from penstock.bench.sizes import Sizes
-    from penstock.client._sync.queue import Queue
-    from penstock.client._sync.session import WorkerSession
+    from penstock.client.queue import Queue
+    from penstock.client.session import WorkerSession
 
 _PAYLOAD_TOTAL = 20 * 1024 * 1024
 
 
 def cost_by_backlog(
-    ground: Ground, sizes: Sizes, rounds: int, advance: Callable[[], None]
+    environment: Environment, sizes: Sizes, rounds: int, advance: Callable[[], None]
 ) -> dict[str, Values]:
     """One queue that is filled further and further; what is added to measure is taken out again."""
     found: dict[str, Values] = {}
-    with ground.queue() as queue, ground.client.worker("bench") as worker:
+    with environment.queue() as queue, environment.client.worker("bench") as worker:
         worker.start_work(queue.name)
         for backlog in sizes.backlogs:
             missing = backlog - queue.count()
             queue.enqueue_many(make_tasks(missing) if missing > 0 else ())
-            found[str(backlog)] = _cost(ground, queue, worker, make_tasks(sizes.steps), rounds)
+            found[str(backlog)] = _cost(environment, queue, worker, make_tasks(sizes.steps), rounds)
             advance()
     return found
 
 
 def cost_by_payload(
-    ground: Ground, sizes: Sizes, rounds: int, advance: Callable[[], None]
+    environment: Environment, sizes: Sizes, rounds: int, advance: Callable[[], None]
 ) -> dict[str, Values]:
     found: dict[str, Values] = {}
-    with ground.queue() as queue, ground.client.worker("bench") as worker:
+    with environment.queue() as queue, environment.client.worker("bench") as worker:
         worker.start_work(queue.name)
         for size in sizes.payloads:
             tasks = make_tasks(max(10, min(sizes.steps, _PAYLOAD_TOTAL // size)), size)
-            found[str(size)] = _cost(ground, queue, worker, tasks, rounds)
+            found[str(size)] = _cost(environment, queue, worker, tasks, rounds)
             advance()
     return found
 
 
 def _cost(
-    ground: Ground, queue: Queue, worker: WorkerSession, tasks: list[bytes], rounds: int
+    environment: Environment, queue: Queue, worker: WorkerSession, tasks: list[bytes], rounds: int
 ) -> Values:
     """Microseconds per task, one task at a time: enqueue; then start and finish, two trips."""
 
@@ -63,7 +63,10 @@ def _cost(
             process.finish()
 
     into = [
-        (ground.measure(len(tasks), enqueue), ground.measure(len(tasks), start_and_finish))
+        (
+            environment.measure(len(tasks), enqueue),
+            environment.measure(len(tasks), start_and_finish),
+        )
         for _ in range(rounds)
     ]
     return {

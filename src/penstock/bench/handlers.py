@@ -11,7 +11,7 @@ from penstock.bench.latency import Stamper
 from penstock.worker.handlers import handler
 
 if TYPE_CHECKING:
-    from penstock.executors.assignment import Context
+    from penstock.executors.context import Context
 
 SYNC, ASYNC, STAMPED = "sync", "async", "stamped"
 RECORDS = "PENSTOCK_BENCH_RECORDS"

@@ -17,7 +17,7 @@ from penstock.errors import BenchFailed, QueueNotFound
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from penstock.bench.ground import Ground
+    from penstock.bench.environment import Environment
 
 _START_S = 30.0
 _STOP_S = 10.0
@@ -56,42 +56,49 @@ class Running:
 
 
 @contextmanager
-def worker_process(ground: Ground, queue: str, concurrency: int = 1) -> Iterator[Running]:
+def worker_process(environment: Environment, queue: str, concurrency: int = 1) -> Iterator[Running]:
     """`penstock worker run`, serving one queue, and in one process, whose CPU time is measured."""
     command = [
         *(sys.executable, "-m", "penstock", "worker", "run", handlers.__name__, "--alone"),
         *("--queue", queue),
-        *("--concurrency", str(concurrency), "--url", ground.url, "--namespace", ground.namespace),
+        *(
+            "--concurrency",
+            str(concurrency),
+            "--url",
+            environment.url,
+            "--namespace",
+            environment.namespace,
+        ),
     ]
 
     def is_serving() -> bool:
         try:
-            return bool(ground.client.queue(queue).inspect().held)
+            return bool(environment.client.queue(queue).inspect().held)
         except QueueNotFound:
             return False
 
-    with _running(ground, command) as running:
+    with _running(environment, command) as running:
         running.wait_until(is_serving, "the worker did not start", _START_S)
         yield running
 
 
 @contextmanager
-def listener_process(ground: Ground, channel: str) -> Iterator[Path]:
+def listener_process(environment: Environment, channel: str) -> Iterator[Path]:
     """A bare subscriber; gives the file it writes to."""
-    records = _new_file(ground)
-    command = [sys.executable, "-m", listener.__name__, ground.url, channel, str(records)]
+    records = _new_file(environment)
+    command = [sys.executable, "-m", listener.__name__, environment.url, channel, str(records)]
 
     def is_listening() -> bool:
-        return bool(ground.connection.request("PUBSUB", "NUMSUB", channel)[1])
+        return bool(environment.connection.request("PUBSUB", "NUMSUB", channel)[1])
 
-    with _running(ground, command) as running:
+    with _running(environment, command) as running:
         running.wait_until(is_listening, "the subscriber did not start", _START_S)
         yield records
 
 
 @contextmanager
-def _running(ground: Ground, command: list[str]) -> Iterator[Running]:
-    log, records = _new_file(ground), _new_file(ground)
+def _running(environment: Environment, command: list[str]) -> Iterator[Running]:
+    log, records = _new_file(environment), _new_file(environment)
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,
@@ -113,7 +120,7 @@ def _running(ground: Ground, command: list[str]) -> Iterator[Running]:
             process.wait()
 
 
-def _new_file(ground: Ground) -> Path:
-    path = ground.folder / secrets.token_hex(8)
+def _new_file(environment: Environment) -> Path:
+    path = environment.folder / secrets.token_hex(8)
     path.touch(mode=0o600)
     return path

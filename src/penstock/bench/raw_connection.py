@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.client._sync.transport import Channel
-from penstock.client.address import parse_url
-from penstock.client.wire import ReplyError, greeting, pack, store_error
+from penstock.connection.address import parse_url
+from penstock.connection.transport import Channel
+from penstock.connection.wire import ReplyError, greeting, pack, store_error
 from penstock.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from penstock.client.address import Address
+    from penstock.connection.address import Address
     from penstock.store.command import Argument
 
 _TIMEOUT_S = 30.0

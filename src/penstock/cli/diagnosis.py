@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from penstock.cli.render import size
-from penstock.client.wire import version_of
+from penstock.connection.wire import version_of
 from penstock.model.history import BEGINNING, place_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.client.address import Endpoint
+    from penstock.connection.address import Endpoint
     from penstock.model.history import HistoryBounds
 
 Level = Literal["ok", "warning", "problem"]

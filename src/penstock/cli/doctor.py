@@ -15,15 +15,15 @@ from penstock.cli import diagnosis
 from penstock.cli.diagnosis import Finding
 from penstock.cli.options import Target, examples, with_store
 from penstock.cli.render import counted, print_json, print_table, printable, say
-from penstock.client._sync.client import Penstock
-from penstock.client.wire import ConnectionLost, ReplyError, pack, parse_info, store_error
+from penstock.client.client import Penstock
+from penstock.connection.wire import ConnectionLost, ReplyError, pack, parse_info, store_error
 from penstock.errors import PenstockError, UnknownLayout, UnsafeStore
 from penstock.store.script import job_script_names, load, script_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.client._sync.transport import Channel
+    from penstock.connection.transport import Channel
 
 _TIMEOUT_S = 3.0
 _PINGS = 5

@@ -16,7 +16,7 @@ from penstock.errors import PenstockError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from penstock.client._sync.queue import Queue
+    from penstock.client.queue import Queue
 
 
 @click.command(

@@ -8,7 +8,7 @@ import click
 
 from penstock.cli.options import Target, examples, with_store
 from penstock.cli.render import counted, print_json, print_table, say
-from penstock.client._sync.fsck import Report, check, repair
+from penstock.client.fsck import Report, check, repair
 
 if TYPE_CHECKING:
     from penstock.model.invariants import Violation

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from penstock.cli.render import Cell
-    from penstock.client._sync.jobs import Jobs
+    from penstock.client.jobs import Jobs
     from penstock.errors import UnknownLayout
     from penstock.model.job_filters import FilterSettings
     from penstock.model.jobs import JobInfo

@@ -17,8 +17,8 @@ from penstock.model.jobs import JOB_STATES, WAITING_STATES, JobState
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.client._sync.job import Job
-    from penstock.client._sync.jobs import Jobs
+    from penstock.client.job import Job
+    from penstock.client.jobs import Jobs
     from penstock.model.job_filters import FilterSettings
     from penstock.model.jobs import Priority
 

@@ -13,9 +13,9 @@ from penstock.model.jobs import DEATH_REASONS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.client._sync.client import Penstock
-    from penstock.client._sync.job import Job
-    from penstock.client._sync.jobs import Jobs
+    from penstock.client.client import Penstock
+    from penstock.client.job import Job
+    from penstock.client.jobs import Jobs
     from penstock.model.job_filters import FilterSettings
 
 queue_option = click.option(

@@ -16,8 +16,8 @@ from penstock.errors import QueueNotFound
 from penstock.model.job_rules import MAX_SHARE, JobQueueSettings, JobRules, Limit
 
 if TYPE_CHECKING:
-    from penstock.client._sync.client import Penstock
-    from penstock.client._sync.jobs import Jobs
+    from penstock.client.client import Penstock
+    from penstock.client.jobs import Jobs
 
 
 @click.command("pause-type", epilog=examples("penstock job pause-type mail email"))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from penstock.client._sync.job import Job
+    from penstock.client.job import Job
     from penstock.model.job_options import JobSettings, UniqueFor
     from penstock.model.jobs import Priority
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.cli.render import Cell
-    from penstock.client._sync.job import Job
+    from penstock.client.job import Job
     from penstock.model.jobs import Attempt, JobError, JobInfo
 
 _DATA_CHARACTERS = 4000

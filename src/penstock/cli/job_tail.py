@@ -13,7 +13,7 @@ from penstock.cli.job_queues import all_jobs
 from penstock.cli.job_show import shown_result
 from penstock.cli.options import Target, examples, with_store
 from penstock.cli.render import print_json_line, say
-from penstock.client._async.client import AsyncPenstock
+from penstock.client.client import AsyncPenstock
 from penstock.codec.records import open_error, open_progress
 from penstock.errors import QueueNotFound
 from penstock.model.jobs import JOB_EVENT_KINDS, JobEvent, JobEventKind
@@ -21,7 +21,7 @@ from penstock.model.jobs import JOB_EVENT_KINDS, JobEvent, JobEventKind
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
-    from penstock.client.settings import Settings
+    from penstock.connection.settings import Settings
 
 
 @click.command(

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 import click
 
 from penstock.cli.render import counted, print_json, say_error
-from penstock.client._sync.client import Penstock
+from penstock.client.client import Penstock
 from penstock.client.connect import find_settings
-from penstock.client.embedded import EmbeddedServer
 from penstock.errors import PenstockError
+from penstock.server.embedded import EmbeddedServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from penstock.client.settings import Settings
+    from penstock.connection.settings import Settings
 
 P = ParamSpec("P")
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from penstock.cli.render import Cell
-    from penstock.client._sync.client import Penstock
+    from penstock.client.client import Penstock
     from penstock.model.queues import QueueState
 
 

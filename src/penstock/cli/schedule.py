@@ -32,8 +32,8 @@ from penstock.cli.render import (
 from penstock.model.schedules import Misfire, describe_schedule, make_schedule, next_slot_ms
 
 if TYPE_CHECKING:
-    from penstock.client._sync.client import Penstock
-    from penstock.client._sync.schedules import Schedules, ScheduleState
+    from penstock.client.client import Penstock
+    from penstock.client.schedules import Schedules, ScheduleState
     from penstock.model.job_options import JobSettings
     from penstock.model.schedules import Schedule
 

@@ -10,7 +10,7 @@ import click
 
 from penstock.cli.options import data_option, errors_reported, examples, json_option
 from penstock.cli.render import duration, print_facts, print_json, say, size
-from penstock.client.embedded import EmbeddedServer, ServerStatus
+from penstock.server.embedded import EmbeddedServer, ServerStatus
 
 if TYPE_CHECKING:
     from penstock.cli.render import Cell

@@ -23,8 +23,8 @@ from penstock.errors import TaskNotFound
 from penstock.model.events import EVENT_KINDS, Event, EventKind
 
 if TYPE_CHECKING:
-    from penstock.client._sync.client import Penstock
-    from penstock.client._sync.queue import Queue
+    from penstock.client.client import Penstock
+    from penstock.client.queue import Queue
 
 
 @click.command(epilog=examples("penstock queue tasks mail", "penstock queue tasks mail --dead"))

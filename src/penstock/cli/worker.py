@@ -28,7 +28,7 @@ from penstock.worker.supervisor import CAN_SUPERVISE, Board, supervise
 
 if TYPE_CHECKING:
     from penstock.cli.render import Cell
-    from penstock.client._sync.client import Penstock
+    from penstock.client.client import Penstock
 
 _SHOWN = ("host", "pid", "started_at", "queues", "stuck_slots")
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from penstock.client._async.client import AsyncPenstock
 from penstock.client._sync.client import Penstock
-from penstock.client.address import parse_url
-from penstock.client.embedded import EmbeddedServer
-from penstock.client.settings import Settings
+from penstock.connection.address import parse_url
+from penstock.connection.settings import Settings
 from penstock.errors import InvalidName
 from penstock.model.names import check_name
 from penstock.model.queues import MAX_PAYLOAD
+from penstock.server.embedded import EmbeddedServer
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from penstock.client._sync.recovery import fail_worker
-from penstock.client._sync.store import Store
+from penstock.connection.store import Store
 from penstock.errors import LeaseLost, PenstockError
 from penstock.model.workers import lease_clock, with_stuck
 from penstock.store.commands import workers
@@ -20,7 +20,7 @@ from penstock.store.keys import NamespaceKeys
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from penstock.client.settings import Settings
+    from penstock.connection.settings import Settings
     from penstock.model.workers import Lease
 
 log = logging.getLogger("penstock.heartbeat")

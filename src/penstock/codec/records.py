@@ -40,6 +40,7 @@ _PARTS: tuple[tuple[int, int, int | bytes], ...] = (
 )
 """Flag, bytes of the number or of the length, and the usual value, which is left out."""
 _SIGNED = 64
+_FLAGS_SIZE = 4
 _CANCEL_ASKED = 1
 _FLAGS = {"queued": 4, "done": 8, "window": 16, "scheduled": 32}
 _FORGET_WHEN_DONE = 1
@@ -92,14 +93,14 @@ def pack_head(options: JobOptions, words: tuple[str, ...] = ()) -> bytes:
                 else len(value).to_bytes(size) + value
             )
     kind = options.type.encode()
-    return flags.to_bytes(2) + len(kind).to_bytes(1) + kind + b"".join(parts)
+    return flags.to_bytes(_FLAGS_SIZE) + len(kind).to_bytes(1) + kind + b"".join(parts)
 
 
 @lru_cache(maxsize=4096)
 def open_head(head: bytes) -> Head:
-    flags = int.from_bytes(head[:2])
-    at = 3 + head[2]
-    kind = head[3:at].decode(errors="replace")
+    flags = int.from_bytes(head[:_FLAGS_SIZE])
+    at = _FLAGS_SIZE + 1 + head[_FLAGS_SIZE]
+    kind = head[_FLAGS_SIZE + 1 : at].decode(errors="replace")
     values: list[Any] = []
     for flag, size, usual in _PARTS:
         value: int | bytes = usual
@@ -124,8 +125,15 @@ def open_head(head: bytes) -> Head:
 _RECORD_SIZE = 15  # layout, created, number, length of the head
 
 
+def _open_record(text: bytes, at: int = 0) -> tuple[bytes, int]:
+    """The head of the record that begins here, and where its data begin."""
+    head_at = at + _RECORD_SIZE
+    data_at = head_at + (text[head_at - 2] << 8 | text[head_at - 1])
+    return text[head_at:data_at], data_at
+
+
 class HandedOutJobs(Sequence[HandedOut]):
-    """What a worker was given. Unpacked when it is looked at, so that a worker in a hurry can ask
+    """What a worker was given. Unpacked when it is looked at, so that a busy worker can ask
     for more before it does.
     """
 
@@ -183,11 +191,9 @@ _handed_out: Callable[[tuple[Any, ...]], _HandedOut] = partial(tuple.__new__, _H
 
 def open_handed_over(message: bytes) -> HandedOut:
     """A job from the message that hands it to a worker; it was never begun before."""
-    # In one go, and not by way of the record: somebody waits for the job to begin.
     record_at = 8 + message[7]
-    head_at = record_at + _RECORD_SIZE
-    data_at = head_at + (message[head_at - 2] << 8 | message[head_at - 1])
-    head = open_head(message[head_at:data_at])
+    head_text, data_at = _open_record(message, record_at)
+    head = open_head(head_text)
     return _handed_out(
         (
             int.from_bytes(message[:7]),
@@ -205,8 +211,8 @@ def open_handed_over(message: bytes) -> HandedOut:
 
 def open_handed_out(process: int, number: int, record: bytes, tries: bytes) -> HandedOut:
     """A job as a script hands it out."""
-    data_at = _RECORD_SIZE + int.from_bytes(record[13:15])
-    head = open_head(record[_RECORD_SIZE:data_at])
+    head_text, data_at = _open_record(record)
+    head = open_head(head_text)
     failures, crashes = (0, 0) if tries == _NEVER_TRIED else map(int, tries.split())
     return _HandedOut(
         process,
@@ -252,13 +258,11 @@ def open_stored_job(record: bytes, facts: bytes) -> StoredJob:
     """
     for stored in filter(None, (record, facts)):
         _check_layout(stored)
-    data = b""
-    if record:
-        data_at = _RECORD_SIZE + int.from_bytes(record[13:15])
-        head_bytes, data = record[_RECORD_SIZE:data_at], record[data_at:]
+    head_text, data_at = _open_record(record) if record else (b"", 0)
+    data = record[data_at:]
     if not facts:
         created_ms = int.from_bytes(record[1:7])
-        return StoredJob(open_head(head_bytes), "r", data, created_ms, created_ms)
+        return StoredJob(open_head(head_text), "r", data, created_ms, created_ms)
     values, at = [], 0
     for size in _FACTS:
         values.append(int.from_bytes(facts[at : at + size]))
@@ -379,7 +383,7 @@ FOLLOWING_STATES = {**STATES_BY_CODE, "-": "removed"}
 
 
 def open_ended_attempt(place: str, packed: bytes) -> EndedAttempt:
-    _check_layout(packed)
+    _check_layout(packed, oldest=1)  # an entry has only ever had more fields at its end
     texts = []
     at = _ENDED_SIZE
     for _ in range(7):
@@ -458,8 +462,8 @@ def _text(message: bytes, at: int) -> tuple[str, int]:
     return message[at + 1 : end].decode(), end
 
 
-def _check_layout(stored: bytes) -> None:
-    if stored[0] > LAYOUT:
+def _check_layout(stored: bytes, oldest: int = LAYOUT) -> None:
+    if not oldest <= stored[0] <= LAYOUT:
         raise unknown_layout(stored[0])
 
 
@@ -469,6 +473,11 @@ def unknown_layout(stored: int | bytes) -> UnknownLayout:
         return UnknownLayout(
             f"the layout of these jobs is {stored!r}, which is no number, so nobody can tell what "
             f"they mean; write to `meta` of the queue what it was (this version writes {LAYOUT})"
+        )
+    if layout < LAYOUT:
+        return UnknownLayout(
+            f"these jobs were written by an older penstock (layout {layout}; this version knows "
+            f"{LAYOUT}); let workers of that version empty it, or delete it with that version"
         )
     return UnknownLayout(
         f"these jobs were written by a newer penstock (layout {layout}; this version knows "

@@ -6,9 +6,9 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.client.embedded import EmbeddedServer
 from penstock.demo.stage import Stage
 from penstock.demo.story import tell_story
+from penstock.server.embedded import EmbeddedServer
 
 if TYPE_CHECKING:
     from penstock.demo.interruption import Interruption

@@ -12,7 +12,7 @@ from penstock.demo.records import Notebook
 from penstock.worker.handlers import handler
 
 if TYPE_CHECKING:
-    from penstock.executors.assignment import Context
+    from penstock.executors.context import Context
 
 QUEUE = "demo"
 RECORDS = "PENSTOCK_DEMO_RECORDS"

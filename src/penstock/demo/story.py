@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from penstock.client._sync import fsck
+from penstock.client import fsck
 from penstock.demo.outcome import Outcome, count_lost, find_disagreements
 from penstock.demo.stage import CONCURRENCY
 

@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import JobCancelled, JobTimeout
-from penstock.executors.assignment import Context
+from penstock.executors.context import Context
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,7 +13,7 @@ from penstock.codec.failures import RaisedInChild, crash_of, describe, shorten
 from penstock.codec.records import pack_error, pack_progress
 from penstock.codec.values import pack_result
 from penstock.errors import JobCancelled, JobTimeout
-from penstock.executors.assignment import Context
+from penstock.executors.context import Context
 from penstock.model.jobs import JobError, Report, make_progress
 from penstock.model.queues import check_payload
 from penstock.model.retries import Retry, decode_backoff, delay_ms
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from penstock.client.functions import JobFunction
-    from penstock.executors.assignment import Origin
+    from penstock.executors.context import Origin
     from penstock.executors.death import Death
     from penstock.model.jobs import HandedOut
     from penstock.model.queues import Side

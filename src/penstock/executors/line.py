@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.executors.assignment import Context
+    from penstock.executors.context import Context
 
 LEASE_POLL_S = 0.02
 

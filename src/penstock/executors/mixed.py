@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.executors.assignment import Context
+    from penstock.executors.context import Context
     from penstock.executors.coroutines import CoroutineExecutor
     from penstock.executors.job_context import JobContext
     from penstock.executors.processes import ProcessExecutor

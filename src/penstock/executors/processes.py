@@ -10,7 +10,7 @@ from penstock.executors.line import Line
 from penstock.executors.process_slot import Closing, ProcessSlot
 
 if TYPE_CHECKING:
-    from penstock.executors.assignment import Context
+    from penstock.executors.context import Context
     from penstock.executors.process_slot import ProcessJob
 
 CANCEL_GRACE_S = 5.0

@@ -8,7 +8,7 @@ from queue import Empty
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.executors.assignment import Context
+from penstock.executors.context import Context
 from penstock.executors.line import LEASE_POLL_S, Line
 from penstock.executors.watchdog import Watchdog
 

@@ -14,7 +14,7 @@ from penstock.errors import JobTimeout
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.executors.assignment import Context
+    from penstock.executors.context import Context
 
 log = logging.getLogger("penstock.worker")
 

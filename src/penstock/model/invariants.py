@@ -166,12 +166,14 @@ def layouts_are_known(snapshot: Snapshot) -> Iterator[Violation]:
                 subject="layout",
             )
         else:
+            age = "older" if int(layout) < LAYOUT else "newer"
+            writer = "an older penstock" if age == "older" else "a newer penstock"
             yield Violation(
                 "I13",
                 queue,
-                f"the queue was written by a newer penstock (layout {layout}; this version knows "
+                f"the queue was written by {writer} (layout {layout}; this version knows "
                 f"{LAYOUT}), so it was not checked; check it with that version",
-                kind="layout_is_newer",
+                kind=f"layout_is_{age}",
                 subject=layout,
             )
 

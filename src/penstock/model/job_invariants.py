@@ -46,14 +46,14 @@ def jobs_are_conserved(queue: JobSnapshot) -> Iterator[Violation]:
     ended; every end is kept, was removed or taken back. Proves that no job was lost or made twice,
     since each operation changes its counter and the places in one step.
     """
-    survey = queue.survey
-    count = survey.count
-    stored = survey.sizes.get("jobs", 0)
-    kept = survey.sizes.get("finished", 0) + survey.sizes.get("buried", 0)
+    totals = queue.totals
+    count = totals.count
+    stored = totals.sizes.get("jobs", 0)
+    kept = totals.sizes.get("finished", 0) + totals.sizes.get("buried", 0)
     ways_out = ("finished", "failed", "crashed", "lost", "stopped", "interrupted")
     sums = (
         ("sent", count("sent"), {"stored": stored}, ("removed", "discarded")),
-        ("started", count("started"), {"running": sum(survey.held.values())}, ways_out),
+        ("started", count("started"), {"running": sum(totals.held.values())}, ways_out),
         (
             "ended",
             count("done") + count("dead") + count("cancelled"),
@@ -75,11 +75,11 @@ def jobs_are_conserved(queue: JobSnapshot) -> Iterator[Violation]:
 
 def counters_are_not_negative(queue: JobSnapshot) -> Iterator[Violation]:
     """I3: nothing was counted below zero."""
-    survey = queue.survey
-    counters = {f"{state} jobs": number for state, number in survey.states.items()}
+    totals = queue.totals
+    counters = {f"{state} jobs": number for state, number in totals.states.items()}
     counters |= {
         name: int(value)
-        for name, value in survey.meta.items()
+        for name, value in totals.meta.items()
         if value.lstrip("-").isdecimal() and name != "incarnation"
     }
     for name, value in counters.items():
@@ -149,7 +149,7 @@ def counts_are_recounts(queue: JobSnapshot) -> Iterator[Violation]:
         if job.state in FINAL_STATES and not job.is_kept_for_batch
     )
     bytes_ = dict(zip(_BYTES, (waiting, kept), strict=True))
-    survey = queue.survey
+    totals = queue.totals
     # A count of nothing is not kept, but for how many jobs run, of all and of a type.
     may_be_nothing = ("uA:", "uT:")
     counts = {
@@ -160,7 +160,7 @@ def counts_are_recounts(queue: JobSnapshot) -> Iterator[Violation]:
     recounts: tuple[tuple[str, Mapping[str, int], Mapping[str, int]], ...] = (
         ("meta", counts, listings),
         ("busy", queue.busy, busy),
-        ("meta", {name: survey.count(name) for name in _BYTES}, bytes_),
+        ("meta", {name: totals.count(name) for name in _BYTES}, bytes_),
     )
     for where, counted, found in recounts:
         for name in counted.keys() | found.keys():
@@ -183,8 +183,8 @@ def counts_agree(queue: JobSnapshot) -> Iterator[Violation]:
     """I12, at one instant also on a busy queue: as many jobs are counted in each state as stand in
     the place of that state.
     """
-    survey = queue.survey
-    states, sizes = survey.states, survey.sizes
+    totals = queue.totals
+    states, sizes = totals.states, totals.sizes
     finished = states.get("done", 0) + states.get("cancelled", 0)
     pairs = {
         "jobs": sum(states.get(state, 0) for state in JOB_STATES),
@@ -194,7 +194,7 @@ def counts_agree(queue: JobSnapshot) -> Iterator[Violation]:
     }
     for place, counted in pairs.items():
         yield from _unequal(queue, place, counted, sizes.get(place, 0))
-    yield from _unequal(queue, "running", states.get("running", 0), sum(survey.held.values()))
+    yield from _unequal(queue, "running", states.get("running", 0), sum(totals.held.values()))
 
 
 def _unequal(queue: JobSnapshot, place: str, counted: int, found: int) -> Iterator[Violation]:
@@ -320,10 +320,9 @@ def traces_belong_to_members(queue: JobSnapshot) -> Iterator[Violation]:
     traces = (
         ("types", queue.types),
         ("alarms", queue.alarms),
-        ("reported", queue.reporters),
     )
     for kind, workers in traces:
-        for worker in workers - queue.survey.members:
+        for worker in workers - queue.totals.members:
             yield Violation(
                 "I13",
                 queue.queue,

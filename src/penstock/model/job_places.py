@@ -50,7 +50,7 @@ def jobs_are_in_one_place(queue: JobSnapshot) -> Iterator[Violation]:
 def _ready_job(
     queue: JobSnapshot, job: StoredJob, places: list[tuple[str, str]]
 ) -> Iterator[Violation]:
-    allowed = {("line", job.head.line), ("stray", job.head.type), ("parked", job.head.key)}
+    allowed = {("line", job.head.line), ("unhandled", job.head.type), ("parked", job.head.key)}
     if not places:
         yield violation_of(
             queue,
@@ -111,7 +111,7 @@ def records_are_whole(queue: JobSnapshot) -> Iterator[Violation]:
     id is beyond the newest. Proves that a new job never stands where an old one did.
     """
     # Where it is no number, that is named by itself.
-    last, newest = whole_number(queue.survey.meta.get("turn", "0")), queue.survey.newest
+    last, newest = whole_number(queue.totals.meta.get("turn", "0")), queue.totals.newest
     for job in queue.jobs.values():
         if not job.has_record:
             yield violation_of(
@@ -134,7 +134,7 @@ def records_are_whole(queue: JobSnapshot) -> Iterator[Violation]:
             kind="newest_is_behind",
             subject=newest,
         )
-    if queue.jobs and not queue.survey.exists:
+    if queue.jobs and not queue.totals.exists:
         yield Violation(
             "I13",
             queue.queue,
@@ -151,7 +151,7 @@ def lines_are_in_their_rings(queue: JobSnapshot) -> Iterator[Violation]:
     pairs: tuple[tuple[str, set[str], set[str]], ...] = (
         ("line", set(queue.lines), rings),
         ("ring", set(queue.rings), set(queue.levels)),
-        ("stray", set(queue.stray), set(queue.strays)),
+        ("unhandled", set(queue.unhandled), set(queue.unhandled_types)),
         ("parked", set(queue.parked), set(queue.unparks)),
     )
     for kind, found, named in pairs:

@@ -129,7 +129,7 @@ class Stranger(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class QueueTotals:
     """What is counted about a queue of jobs, at one instant."""
 
     now_ms: int = 0
@@ -160,7 +160,7 @@ class JobSnapshot:
     """Everything that is stored about one queue of jobs; ids as people see them."""
 
     queue: str
-    survey: Survey = field(default_factory=Survey)
+    totals: QueueTotals = field(default_factory=QueueTotals)
     is_exact: bool = True
     """whether nothing was counted while it was read, so that recounting must come out right"""
     jobs: Mapping[str, StoredJob] = field(default_factory=dict)
@@ -169,8 +169,8 @@ class JobSnapshot:
     """priority -> tenants"""
     lines: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
     """priority and tenant, with a colon between -> entries"""
-    strays: frozenset[str] = frozenset()
-    stray: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+    unhandled_types: frozenset[str] = frozenset()
+    unhandled: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
     """type -> entries"""
     unparks: Mapping[str, float] = field(default_factory=dict)
     parked: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
@@ -191,7 +191,6 @@ class JobSnapshot:
     busy: Mapping[str, int] = field(default_factory=dict)
     types: frozenset[str] = frozenset()
     """workers that have said what they handle"""
-    reporters: frozenset[str] = frozenset()
     """workers whose last report is remembered with the queue"""
     suspects: Mapping[str, str] = field(default_factory=dict)
     alarms: frozenset[str] = frozenset()
@@ -208,7 +207,7 @@ class JobSnapshot:
 
     def places(self) -> Iterator[tuple[str, str, tuple[Entry, ...]]]:
         """Everywhere that ready jobs can stand: kind, name and entries."""
-        for kind in ("line", "stray", "parked"):
+        for kind in ("line", "unhandled", "parked"):
             found = self.lines if kind == "line" else getattr(self, kind)
             for name, entries in found.items():
                 yield kind, name, entries

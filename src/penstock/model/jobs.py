@@ -42,8 +42,8 @@ MOVES: dict[JobState, tuple[JobState, ...]] = {
 FINAL_STATES: tuple[JobState, ...] = ("done", "dead", "cancelled")
 WAITING_STATES: tuple[JobState, ...] = ("scheduled", "blocked", "ready")
 
-LAYOUT = 1
-"""The version of all records that this version writes; a newer one is refused."""
+LAYOUT = 2
+"""The version of all records that this version writes; any other is refused."""
 
 MAX_CRASHES = 3
 """How often a job may take its worker down before it is dead."""

@@ -27,6 +27,7 @@ from penstock.errors import (
 )
 from penstock.model.names import check_name
 from penstock.spark.checkpoints import Checkpoint, check_agreement
+from penstock.spark.clients import find_connection, open_client
 from penstock.spark.counting import count_queues, minute_of
 from penstock.spark.failures import reason_of
 from penstock.spark.gaps import note_gap
@@ -35,12 +36,11 @@ from penstock.spark.lake_stream import ArchivedBatch, LakeStream
 from penstock.spark.range_files import RangeCopier
 from penstock.spark.range_stream import RangeSource
 from penstock.spark.session import session
-from penstock.spark.store import find_connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from penstock.client._sync.client import Penstock
+    from penstock.client.client import Penstock
     from penstock.spark.store import Connection
 
 _BATCH_ROWS = 1_000_000
@@ -124,7 +124,7 @@ def archive(
     options |= {"namespace": namespace} if namespace else {}
     active.dataSource.register(RangeSource)
     connection = find_connection(url, namespace)
-    with connection.client() as client:
+    with open_client(connection) as client:
         work = _Archive(
             active,
             connection,

@@ -15,7 +15,7 @@ from penstock.spark.history_lake import COUNTERS, DEPTHS
 from penstock.spark.lake_files import write_rows
 
 if TYPE_CHECKING:
-    from penstock.client._sync.client import Penstock
+    from penstock.client.client import Penstock
     from penstock.model.queues import QueueState
     from penstock.spark.history_lake import Lake
 

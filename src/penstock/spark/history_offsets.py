@@ -11,7 +11,7 @@ from penstock.model.history import BEGINNING, check_place, place_key
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.client._sync.client import Penstock
+    from penstock.client.client import Penstock
     from penstock.model.history import HistoryBounds
 
 Start = str | dict[str, str | list[str]]

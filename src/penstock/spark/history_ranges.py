@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from penstock.client._sync.store import Store
+    from penstock.connection.store import Store
     from penstock.model.history import HistoryBounds
     from penstock.store.keys import QueueKeys
 

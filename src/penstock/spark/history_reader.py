@@ -16,7 +16,7 @@ from penstock.store.commands.history import describe_history
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from penstock.client._sync.store import Store
+    from penstock.connection.store import Store
     from penstock.model.history import HistoryBounds
     from penstock.spark.options import Request
     from penstock.spark.store import Connection

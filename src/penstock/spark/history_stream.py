@@ -16,6 +16,7 @@ from pyspark.sql.streaming.datasource import (
 
 from penstock.errors import HistoryLost, InvalidArgument
 from penstock.model.history import BEGINNING, place_key
+from penstock.spark.clients import open_client
 from penstock.spark.history_offsets import (
     Offset,
     Offsets,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from penstock.client._sync.client import Penstock
+    from penstock.client.client import Penstock
     from penstock.model.history import HistoryBounds
     from penstock.spark.history_offsets import Start
     from penstock.spark.options import Request
@@ -140,7 +141,7 @@ class HistoryStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Opened when it is first needed, and kept."""
         if self._opened is None:
             stack = ExitStack()
-            self._opened = stack, stack.enter_context(self._connection.client())
+            self._opened = stack, stack.enter_context(open_client(self._connection))
         return self._opened[1]
 
     def _look(self, queue: str, anchor: str = BEGINNING) -> HistoryBounds:

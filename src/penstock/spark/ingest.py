@@ -14,10 +14,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from penstock.errors import InvalidArgument
+from penstock.spark.clients import find_connection
 from penstock.spark.failures import penstock_error
 from penstock.spark.options import parse_request
 from penstock.spark.source import WRITERS
-from penstock.spark.store import find_connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from penstock.client._sync.jobs_part import CHUNK
+from penstock.connection.queues import inspect_queue
 from penstock.errors import WrongKind
 from penstock.model.job_filters import MAX_PAGE, FilterSettings, listing_of, make_filter
 from penstock.model.jobs import STATE_CODES
 from penstock.spark.job_batches import job_batch
 from penstock.store.commands import job_records
+from penstock.store.commands.job_records import CHUNK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
 
-    from penstock.client._sync.client import Penstock
-    from penstock.client._sync.store import Store
     from penstock.codec.records import StoredJob
+    from penstock.connection.store import Store
     from penstock.model.jobs import JobState
     from penstock.spark.options import Request
     from penstock.spark.store import Connection
@@ -58,19 +58,20 @@ class JobReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         splits: list[Split] = []
-        with self._connection.client() as client:
-            if client.queue(self._queue).inspect().kind == "tasks":
+        keys = self._connection.keys(self._queue)
+        with self._connection.open() as store:
+            if inspect_queue(store, keys).kind == "tasks":
                 raise WrongKind(
                     f"queue {self._queue!r} holds plain tasks, not jobs; read it with the option "
                     "'queue' instead of 'jobs'"
                 )
             # Says so if this version does not know how the jobs are stored.
-            client.store.run(job_records.count_jobs(client.keys.queue(self._queue), ["rA:"]))
+            store.run(job_records.count_jobs(keys, ["rA:"]))
             for state in self._states:
                 if state == "running":
                     splits.append(Split("running"))
                 else:
-                    splits += self._page_splits(client.store, state)
+                    splits += self._page_splits(store, state)
         return [InputPartition(split) for split in splits]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -79,9 +80,9 @@ class JobReader(DataSourceReader):
             return
         keys = self._connection.keys(self._queue)
         code = STATE_CODES[split.state]
-        with self._connection.client() as client:
-            for numbers in self._numbers(client, split):
-                found = client.store.run(job_records.read_stored_jobs(keys, numbers))
+        with self._connection.open() as store:
+            for numbers in self._numbers(store, split):
+                found = store.run(job_records.read_stored_jobs(keys, numbers))
                 kept = [
                     (number, job)
                     for number, job in zip(numbers, found, strict=True)
@@ -114,10 +115,10 @@ class JobReader(DataSourceReader):
             part = pages[at : at + self._pages_per_partition]
             yield Split(state, part[0], part[-1])
 
-    def _numbers(self, client: Penstock, split: Split) -> Iterator[Sequence[int]]:
+    def _numbers(self, store: Store, split: Split) -> Iterator[Sequence[int]]:
         """The ids of a split, as many at a time as one request reads."""
         is_running = split.state == "running"
-        pages = self._running(client) if is_running else self._pages(client.store, split)
+        pages = self._running(store) if is_running else self._pages(store, split)
         for numbers in pages:
             for at in range(0, len(numbers), CHUNK):
                 yield numbers[at : at + CHUNK]
@@ -135,8 +136,8 @@ class JobReader(DataSourceReader):
                 return
             place = places[-1]
 
-    def _running(self, client: Penstock) -> Iterator[list[int]]:
+    def _running(self, store: Store) -> Iterator[list[int]]:
         keys = self._connection.keys(self._queue)
-        for worker, held in client.queue(self._queue).inspect().held.items():
+        for worker, held in inspect_queue(store, keys).held.items():
             if held:
-                yield client.store.run(job_records.list_running(keys, worker))
+                yield store.run(job_records.list_running(keys, worker))

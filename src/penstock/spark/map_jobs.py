@@ -11,23 +11,20 @@ from pyspark.sql.types import StructType
 from rich.console import Console
 from rich.progress import Progress
 
-from penstock.client._sync.staging import move_batches
 from penstock.client.functions import JobFunction, Sending
+from penstock.connection.staging import move_batches
 from penstock.errors import InvalidArgument
 from penstock.model.job_options import check_seconds, plain_settings
 from penstock.model.jobs import FINAL_STATES
 from penstock.model.staging import batch_tag
 from penstock.spark import schemas
-from penstock.spark.job_batches import result_batch
-from penstock.spark.job_ids import ids_of_rows
-from penstock.spark.store import find_connection
+from penstock.spark.clients import find_connection, open_client
+from penstock.spark.job_results import look_up_results
 from penstock.spark.write_kinds import JOB_OPTIONS
-from penstock.store.commands import job_records
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from penstock.model.job_options import Seconds
@@ -35,7 +32,6 @@ if TYPE_CHECKING:
 
 _WEEK_S = 7 * 86_400.0
 _LOOK_S = 0.25
-_AT_ONCE = 500
 _SHOWN_AFTER_S = 1.0
 
 
@@ -98,7 +94,7 @@ def map_jobs(
     kept = rows.select(*keys)
     schema = StructType([*kept.schema.fields, *schemas.RESULTS.fields])
     found = kept.mapInArrow(
-        partial(_look_up, connection, function.queue, batch_id, keys), schema=schema
+        partial(look_up_results, connection, function.queue, batch_id, keys), schema=schema
     )
     if result_schema is None:
         return found
@@ -117,7 +113,7 @@ class _Batch:
     def wait(self, timeout_s: float | None, tell: Callable[[BatchProgress], None]) -> None:
         """Until all have ended or time is up. What is staged moves into the queue meanwhile."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        with self._connection.client() as client:
+        with open_client(self._connection) as client:
             jobs, keys = client.jobs(self._queue), self._connection.keys(self._queue)
             while True:
                 moved = move_batches(client.store, keys, "jobs")
@@ -193,25 +189,6 @@ def _options(sending: Sending[..., Any]) -> dict[str, str]:
         if value is not None
     }
     return texts | {"type": sending.function.type}
-
-
-def _look_up(
-    connection: Connection,
-    queue: str,
-    batch_id: str,
-    keys: list[str],
-    batches: Iterator[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
-    """The results of rows, on an executor."""
-    queue_keys = connection.keys(queue)
-    with connection.open() as store:
-        is_staged = int(store.call(queue_keys.meta, "HGET", queue_keys.meta, "staged") or 0) > 0
-        for rows in batches:
-            for start in range(0, rows.num_rows, _AT_ONCE):
-                part = rows.slice(start, _AT_ONCE)
-                ids = ids_of_rows(batch_id, part, keys)
-                found = store.run(job_records.read_stored_jobs(queue_keys, ids))
-                yield result_batch(part, ids, found, "waiting" if is_staged else "removed")
 
 
 class _Bar:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
-from penstock.client._sync.client import Penstock
+from penstock.client.client import Penstock
 from penstock.client.connect import find_settings, find_url
 from penstock.errors import InvalidArgument, QueueNotFound, SparkWorkFailed, StoreError
 from penstock.model.names import check_name, check_worker_name

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource
 
+from penstock.spark.clients import find_connection
 from penstock.spark.history_ranges import HistoryRange
 from penstock.spark.history_stream import HistoryStreamReader
 from penstock.spark.kinds import READ_HISTORY
 from penstock.spark.options import parse_request
 from penstock.spark.schemas import RANGES, arrow_schema
-from penstock.spark.store import find_connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -19,7 +19,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from penstock.client._sync.staging import decide_batch, drop_stages, move_batches, stage_chunk
+from penstock.connection.staging import decide_batch, drop_stages, move_batches, stage_chunk
 from penstock.errors import ProtocolError
 from penstock.model.staging import Stage
 from penstock.spark.bad_rows import BadRows
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from penstock.client._sync.store import Store
+    from penstock.connection.store import Store
     from penstock.model.staging import Keep, Moved
     from penstock.spark.packing import Chunk, Packer
     from penstock.spark.store import Connection

@@ -9,6 +9,7 @@ from pyspark.sql.datasource import DataSource
 from penstock.errors import InvalidArgument
 from penstock.model.staging import NOT_KEPT, Keep, batch_tag
 from penstock.spark import schemas
+from penstock.spark.clients import find_connection
 from penstock.spark.history_reader import HistoryReader
 from penstock.spark.history_stream import HistoryStreamReader
 from penstock.spark.job_packing import job_packer
@@ -17,7 +18,6 @@ from penstock.spark.kinds import READ_HISTORY, READ_JOBS, READ_QUEUE
 from penstock.spark.options import parse_request
 from penstock.spark.packing import task_packer
 from penstock.spark.sink import BatchSink, StreamSink, Target
-from penstock.spark.store import find_connection
 from penstock.spark.task_reader import TaskReader
 from penstock.spark.write_kinds import WRITE_JOBS, WRITE_QUEUE
 

@@ -1,4 +1,4 @@
-"""How planners and executors reach Redis: the one place of penstock.spark that connects."""
+"""How executors, and planners, reach Redis: with a connection and commands, without a client."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.client._sync.client import Penstock
-from penstock.client._sync.store import Store
-from penstock.client.connect import find_settings
-from penstock.client.wire import ConnectionLost, pack
+from penstock.connection.store import Store
+from penstock.connection.wire import ConnectionLost, pack
 from penstock.errors import InvalidArgument
 from penstock.store.keys import NamespaceKeys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from penstock.client.settings import Settings
+    from penstock.connection.settings import Settings
     from penstock.store.keys import QueueKeys
 
 
@@ -38,7 +36,7 @@ class Connection:
     @contextmanager
     def open(self) -> Iterator[Store]:
         """The store, checked, with connections that are closed in the end."""
-        settings = self._reachable()
+        settings = self.reachable()
         store = Store(settings.address, settings.retry_for_s, settings.timeout_s, settings.dialect)
         try:
             store.open()
@@ -46,13 +44,11 @@ class Connection:
         finally:
             store.close()
 
-    @contextmanager
-    def client(self) -> Iterator[Penstock]:
-        """The same as a client, for what is not a single command."""
-        with Penstock(self._reachable()).open() as client:
-            yield client
+    def reachable(self) -> Settings:
+        """The settings, for use on this machine.
 
-    def _reachable(self) -> Settings:
+        Raises InvalidArgument if the store cannot be reached from here.
+        """
         address = self.settings.address
         path = address.endpoints[0].path
         here = socket.gethostname()
@@ -60,13 +56,6 @@ class Connection:
             raise InvalidArgument(refuse_socket(path, self.host, here))
         # An address keeps its TLS settings once they were used, and these cannot be pickled.
         return replace(self.settings, address=replace(address))
-
-
-def find_connection(url: str | None, namespace: str | None) -> Connection:
-    """The store at `url`, else at PENSTOCK_URL of this process, else the private server, which is
-    started if need be.
-    """
-    return Connection(find_settings(url, namespace), socket.gethostname())
 
 
 def call_meanwhile(

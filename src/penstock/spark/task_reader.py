@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from penstock.codec.elements import task_of
+from penstock.connection.queues import inspect_queue
 from penstock.errors import WrongKind
 from penstock.spark.schemas import TASKS, arrow_schema
 
@@ -33,8 +34,8 @@ class TaskReader(DataSourceReader):
         self._connection = connection
 
     def partitions(self) -> Sequence[InputPartition]:
-        with self._connection.client() as client:
-            if client.queue(self._queue).inspect().kind == "jobs":
+        with self._connection.open() as store:
+            if inspect_queue(store, self._connection.keys(self._queue)).kind == "jobs":
                 raise WrongKind(
                     f"queue {self._queue!r} holds jobs, not plain tasks; read it with the option "
                     "'jobs' instead of 'queue'"

@@ -51,8 +51,8 @@ JOB_KEY_TYPES = {
     "levels": "zset",
     "ring": "zset",
     "line": "list",
-    "stray": "zset",
-    "strays": "set",
+    "unhandled": "zset",
+    "unhandled_types": "set",
     "parked": "zset",
     "unparks": "zset",
     "due": "zset",
@@ -84,9 +84,10 @@ pages.
 
 jobs: id -> record, written once. facts: id -> what has happened since, once something has.
 levels: priority -> itself, of those with a line. ring:<priority>: tenant -> rounds had.
-line:<priority>:<tenant>: entries, the next at the left. stray:<type>: turn and id -> priority, of
-jobs that no worker who asked could take; strays: the types that have some. parked:<key>: the same
-of jobs that a limit holds back; unparks: key -> when to look (ms; +inf: when a slot is free).
+line:<priority>:<tenant>: entries, the next at the left. unhandled:<type>: turn and id -> priority,
+of jobs that no worker who asked could take; unhandled_types: those that have some. parked:<key>:
+the same of jobs that a limit holds back; unparks: key -> when to look (ms; +inf: when a slot is
+free).
 due: id -> when (ms). finished, buried: id -> when it ended (ms); done and cancelled, dead jobs.
 pages:<listing>: numbers of the pages that are not empty; page:<number>:<listing>: ids.
 unique_jobs: key -> id; windows: key -> until when it is taken (ms).
@@ -102,7 +103,7 @@ marks: reader of the history -> the last entry that it has read, and when it sai
 OWNED_KINDS = frozenset(
     {
         *("work", "running", "memory", "stage", "staging"),
-        *("ring", "line", "stray", "parked", "pages", "page", "log", "attempts"),
+        *("ring", "line", "unhandled", "parked", "pages", "page", "log", "attempts"),
     }
 )
 """One key for each worker, lane, line and the like, whose name comes last."""
@@ -194,8 +195,7 @@ class QueueKeys:
         self.meta = f"{tag}:meta"
         """hash: incarnation, settings (paused, max_length, max_failures), process (last id) and
         counters; of batches: staged (decided, to be moved), merged and moved_at (ms); in a queue of
-        jobs also how many there are of each listing, and lane and number of the last request for a
-        plain job: `reported <worker>` and `sent <end of its id>`
+        jobs also how many there are of each listing
         """
         self.members = f"{tag}:members"
         """set: workers that have started work on this queue"""

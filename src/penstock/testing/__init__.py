@@ -10,17 +10,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from penstock.testing.async_client import AsyncTestPenstock, Call
     from penstock.testing.client import TestPenstock
     from penstock.testing.run import RunSummary
-    from penstock.testing.twin import AsyncTestPenstock, Call
 
 __all__ = ["AsyncTestPenstock", "Call", "RunSummary", "TestPenstock"]
 
 _HOMES = {
     "TestPenstock": "client",
     "RunSummary": "run",
-    "AsyncTestPenstock": "twin",
-    "Call": "twin",
+    "AsyncTestPenstock": "async_client",
+    "Call": "async_client",
 }
 
 

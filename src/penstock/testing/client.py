@@ -6,29 +6,29 @@ import asyncio
 import secrets
 from typing import TYPE_CHECKING
 
-from penstock.client._sync.client import Penstock
-from penstock.client.address import parse_url
+from penstock.client.client import Penstock
 from penstock.client.default import replace_default_clients
-from penstock.client.settings import Settings
+from penstock.connection.address import parse_url
+from penstock.connection.settings import Settings
 from penstock.errors import InvalidArgument, InvalidUrl
 from penstock.store.script import SIMULATED
+from penstock.testing.async_client import LIMIT, AsyncTestPenstock
 from penstock.testing.clock import VirtualClock
 from penstock.testing.faults import Faults, LossyRouter
 from penstock.testing.inline import drive
-from penstock.testing.twin import LIMIT, AsyncTestPenstock
 
 if TYPE_CHECKING:
     import contextvars
     from datetime import datetime
     from types import ModuleType
 
-    from penstock.client._async.client import AsyncPenstock
+    from penstock.client.client import AsyncPenstock
     from penstock.model.job_options import Seconds
     from penstock.model.jobs import JobInfo
+    from penstock.testing.async_client import Call, Type
     from penstock.testing.faults import Point, Victim
     from penstock.testing.functions import Runnable
     from penstock.testing.run import RunSummary
-    from penstock.testing.twin import Call, Type
     from penstock.testing.worker import Settled, Start
 
 _RETRY_FOR_S = 5.0
@@ -52,7 +52,7 @@ class TestPenstock(Penstock):
         settings = self.settings
         self.store.router = LossyRouter(settings.address, settings.timeout_s, self._faults)
         self._clock = VirtualClock(self.store, self.keys)
-        self.twin = AsyncTestPenstock(self, self._clock, self._faults, module)
+        self.async_client = AsyncTestPenstock(self, self._clock, self._faults, module)
         """the same for coroutines; belongs to no event loop"""
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         self._was_default: tuple[Penstock, AsyncPenstock] | None = None
@@ -61,7 +61,7 @@ class TestPenstock(Penstock):
     def open(self) -> TestPenstock:
         super().open()
         self._clock.start()
-        self._was_default = replace_default_clients((self, self.twin))
+        self._was_default = replace_default_clients((self, self.async_client))
         self._is_open = True
         return self
 
@@ -71,7 +71,7 @@ class TestPenstock(Penstock):
             replace_default_clients(self._was_default)
             self._runner.close()
             self._delete_namespace()
-        self.twin.results.close()
+        self.async_client.results.close()
         super().close()
 
     def __enter__(self) -> TestPenstock:
@@ -80,19 +80,19 @@ class TestPenstock(Penstock):
     @property
     def now(self) -> datetime:
         """The time, in UTC, for everything that penstock does."""
-        return self.twin.now
+        return self.async_client.now
 
     def advance(self, seconds: Seconds) -> datetime:
         """Move the clock forward; nothing runs by that alone. Returns the time."""
-        return drive(self.twin.advance(seconds))
+        return drive(self.async_client.advance(seconds))
 
     def set_clock(self, when: datetime) -> datetime:
         """Set the clock. Back is only good as long as nothing has been sent."""
-        return drive(self.twin.set_clock(when))
+        return drive(self.async_client.set_clock(when))
 
     def register(self, *items: Runnable) -> None:
         """Name functions, or modules with functions, for every `run_all` that names none."""
-        self.twin.register(*items)
+        self.async_client.register(*items)
 
     def run_all(
         self,
@@ -113,32 +113,32 @@ class TestPenstock(Penstock):
         With `raise_errors`, the first error of a job (other than Retry) is raised, after it was
         reported. Raises RunTooLong after `limit` attempts.
         """
-        return drive(self.twin._run_all(items, until, limit, raise_errors, self._complete))
+        return drive(self.async_client._run_all(items, until, limit, raise_errors, self._complete))
 
     def sent(self, type: Type | None = None) -> list[JobInfo]:
         """All jobs, in whatever state, of any queue, in the order in which they were sent."""
-        return drive(self.twin.sent(type))
+        return drive(self.async_client.sent(type))
 
     def pending(self, type: Type | None = None) -> list[JobInfo]:
         """Those that have not come to their end."""
-        return drive(self.twin.pending(type))
+        return drive(self.async_client.pending(type))
 
     def calls(self, function: Type) -> list[Call]:
         """With which arguments a function was sent, whatever has become of it."""
-        return drive(self.twin.calls(function))
+        return drive(self.async_client.calls(function))
 
     def crash(self, victim: Victim, at: Point = "start", times: int = 1) -> None:
         """Let the worker die when it runs this job, or the next one of this function or type:
         before the function runs, or after it has run and before that is reported. When the lease
         of the dead worker has run out, another gives the job back.
         """
-        self.twin.crash(victim, at, times)
+        self.async_client.crash(victim, at, times)
 
     def lose_reply(self, script: str, times: int = 1) -> None:
         """Let the reply to the next request of this kind get lost, so that it is sent again:
         `send_jobs`, `start_jobs`, `report_jobs` or any other script in `penstock/store/scripts`.
         """
-        self.twin.lose_reply(script, times)
+        self.async_client.lose_reply(script, times)
 
     async def _complete(self, start: Start, surroundings: contextvars.Context) -> Settled:
         try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from penstock.client._sync.store import Store
+    from penstock.connection.store import Store
     from penstock.store.keys import NamespaceKeys
 
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from penstock.client._async.job import AsyncJob
-from penstock.client._sync.job import Job
-from penstock.client._sync.router import Router
 from penstock.client.functions import JobFunction
-from penstock.client.wire import ConnectionLost, ReplyError
+from penstock.client.job import AsyncJob, Job
+from penstock.connection.router import Router
+from penstock.connection.wire import ConnectionLost, ReplyError
 from penstock.errors import InvalidArgument
 from penstock.model.jobs import JobInfo
 from penstock.model.names import shown
 from penstock.store.script import SIMULATED, job_script_names, load, script_names
 
 if TYPE_CHECKING:
-    from penstock.client.address import Address
-    from penstock.client.wire import Meanwhile
+    from penstock.connection.address import Address
+    from penstock.connection.wire import Meanwhile
     from penstock.model.jobs import HandedOut
 
     Victim = str | Job[Any] | AsyncJob[Any] | JobInfo | JobFunction[..., Any]

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from penstock.client._async.store import AsyncStore
+from penstock.connection.store import AsyncStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from penstock.client._sync.store import Store
-    from penstock.client.template import Template
-    from penstock.client.wire import Meanwhile
+    from penstock.connection.store import Store
+    from penstock.connection.wire import Meanwhile
     from penstock.store.command import Command, Operation
-    from penstock.store.script import Script
 
 R = TypeVar("R")
 
@@ -40,24 +38,6 @@ class InlineStore(AsyncStore):
         self, build: Callable[[Operation], Command[R]], meanwhile: Meanwhile = None
     ) -> R:
         return self._inner.run_once(build, meanwhile)
-
-    def template(
-        self,
-        script: Script,
-        build: Callable[..., Command[Any]],
-        values: int,
-        usual: list[object],
-        more: int = 0,
-    ) -> Template:
-        return self._inner.template(script, build, values, usual, more)
-
-    async def run_template(
-        self,
-        template: Template,
-        values: tuple[bytes, ...],
-        build: Callable[[Operation], Command[R]],
-    ) -> R | None:
-        return self._inner.run_template(template, values, build)
 
     async def call(self, key: str, *parts: bytes | str | int) -> Any:
         return self._inner.call(key, *parts)

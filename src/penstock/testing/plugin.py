@@ -42,4 +42,4 @@ def penstock(penstock_server: str, request: pytest.FixtureRequest) -> Iterator[T
 @pytest.fixture
 def apenstock(penstock: TestPenstock) -> AsyncTestPenstock:
     """The same for coroutines, whichever event loop they run on."""
-    return penstock.twin
+    return penstock.async_client

@@ -14,7 +14,7 @@ from penstock.store.commands import job_records, job_rules
 from penstock.worker.schedules import fire_schedules
 
 if TYPE_CHECKING:
-    from penstock.client._async.client import AsyncPenstock
+    from penstock.client.client import AsyncPenstock
     from penstock.model.jobs import HandedOut, JobInfo
     from penstock.testing.clock import VirtualClock
     from penstock.testing.worker import VirtualWorker
@@ -183,8 +183,8 @@ class Run:
         """Move the clock to what is due next; False if there is nothing, or not in time."""
         now_ms, deadline_ms = self._clock.now_ms, self._deadline_ms
         due_ms = [now_ms + max(wait_ms, 1) for wait_ms in self._waits_ms.values() if wait_ms >= 0]
-        for fallen in self._worker.fallen.values():
-            due_ms.append(max(fallen.lease_ends_ms, now_ms) + 1)
+        for crashed in self._worker.crashed.values():
+            due_ms.append(max(crashed.lease_ends_ms, now_ms) + 1)
         at_ms = min(due_ms, default=None)
         is_over = at_ms is None or (deadline_ms is not None and at_ms > deadline_ms)
         if is_over and deadline_ms is None:
@@ -205,8 +205,8 @@ class Run:
             )
 
     async def _beat(self) -> None:
-        for fallen in await self._worker.beat():
-            await self._note_fate(fallen.queue, fallen.job)
+        for crashed in await self._worker.beat():
+            await self._note_fate(crashed.queue, crashed.job)
 
     async def _check_ends(self) -> None:
         """Without an end in sight there would be none."""

@@ -11,10 +11,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.client._sync.store import Store
-from penstock.client.address import parse_url
-from penstock.client.embedded import EmbeddedServer
+from penstock.connection.address import parse_url
+from penstock.connection.store import Store
 from penstock.errors import ServerFailed
+from penstock.server.embedded import EmbeddedServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

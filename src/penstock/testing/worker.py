@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any
 
-from penstock.client._async.session import AsyncWorkerSession
 from penstock.client.functions import run_job
+from penstock.client.session import AsyncWorkerSession
 from penstock.codec.values import pack_result
 from penstock.errors import JobTimeout, LeaseLost
 from penstock.executors.job_context import JobContext
@@ -20,10 +20,10 @@ from penstock.store.commands import jobs, workers
 from penstock.testing.inline import drive
 
 if TYPE_CHECKING:
-    from penstock.client._async.client import AsyncPenstock
-    from penstock.client._async.store import AsyncStore
+    from penstock.client.client import AsyncPenstock
     from penstock.client.functions import JobFunction
-    from penstock.executors.assignment import Context
+    from penstock.connection.store import AsyncStore
+    from penstock.executors.context import Context
     from penstock.model.jobs import HandedOut, JobClaim
     from penstock.store.keys import QueueKeys
     from penstock.testing.clock import VirtualClock
@@ -41,7 +41,7 @@ _OF_THE_JOB = (Exception, SystemExit, asyncio.CancelledError)
 
 
 @dataclass(frozen=True, slots=True)
-class Fallen:
+class CrashedWorker:
     """A worker that has died, and whose job nobody has given back yet."""
 
     queue: str
@@ -60,7 +60,7 @@ class VirtualWorker:
         handlers: Handlers,
         clock: VirtualClock,
         faults: Faults,
-        fallen: dict[str, Fallen],
+        crashed: dict[str, CrashedWorker],
         complete: Complete,
     ) -> None:
         self._client = client
@@ -68,7 +68,7 @@ class VirtualWorker:
         self._clock = clock
         self._faults = faults
         self._complete = complete
-        self.fallen = fallen
+        self.crashed = crashed
         """those to recover, by their id; also what earlier runs have left"""
         self._session = _Session(client, "test")
         self._places: dict[str, _Place] = {}
@@ -97,9 +97,9 @@ class VirtualWorker:
         """Leave; what it holds goes back at no cost."""
         await self._session.stop()
 
-    async def beat(self) -> list[Fallen]:
+    async def beat(self) -> list[CrashedWorker]:
         """Recover who has died; to be called whenever the clock has moved."""
-        if not self.fallen:
+        if not self.crashed:
             return []
         try:
             # A worker whose own lease had run out judges nobody, so the first beat only renews.
@@ -110,7 +110,7 @@ class VirtualWorker:
             return []
         for peer in peers:
             await self._client.fail_worker(peer)
-        return [self.fallen.pop(peer) for peer in peers if peer in self.fallen]
+        return [self.crashed.pop(peer) for peer in peers if peer in self.crashed]
 
     async def renew(self, sweep: int = 0) -> list[str]:
         """One heartbeat; returns dead peers that are to be recovered."""
@@ -140,7 +140,7 @@ class VirtualWorker:
                     self._claims[queue] = claim
                 return context
         await self.renew()  # as any worker has just done, so that its lease runs out after now
-        self.fallen[self._session.id] = Fallen(queue, job.id, self._clock.now_ms + LEASE_MS)
+        self.crashed[self._session.id] = CrashedWorker(queue, job.id, self._clock.now_ms + LEASE_MS)
         await self.start()
         return None
 

@@ -7,23 +7,21 @@ through has to be woken first.
 from __future__ import annotations
 
 import select
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from penstock.client._sync.store import Store
-from penstock.client._sync.subscription import Subscription
-from penstock.client.bell import Bell
-from penstock.client.retry import Patience
-from penstock.client.wire import ConnectionLost
+from penstock.connection.retry import Patience
+from penstock.connection.store import Store
+from penstock.connection.subscription import Subscription
+from penstock.connection.waker import Waker
+from penstock.connection.wire import ConnectionLost
 from penstock.model.jobs import Report
-from penstock.store.commands.jobs import REPORT_JOBS, report_jobs
+from penstock.store.commands.jobs import report_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.client.settings import Settings
-    from penstock.client.template import Template
-    from penstock.executors.assignment import Context
+    from penstock.connection.settings import Settings
+    from penstock.executors.context import Context
     from penstock.executors.job_context import JobContext
     from penstock.model.jobs import JobClaim
     from penstock.store.command import Command, Operation
@@ -54,13 +52,12 @@ class Desk:
         self._store = Store(settings.address, None, settings.timeout_s, settings.dialect)
         self._keys = keys
         self._worker = worker
-        self._reports: dict[int, Template] = {}
         self.is_closed = False
         self._take = take
         self._opened = opened
         self._failed = failed
-        self._bell = Bell()
-        self._messages = _Messages(self._store, keys.meta, keys.hand + worker, self._bell)
+        self._waker = Waker()
+        self._messages = _Messages(self._store, keys.meta, keys.hand + worker, self._waker)
 
     def wait(self) -> Context | None:
         """What to run; None if the thread was called, or should come again for another reason."""
@@ -81,7 +78,6 @@ class Desk:
         """Say that a job is done, and ask for up to `limit` more, or to be handed the next. None:
         there are none.
         """
-        template = self._reports.get(limit) or self._prepare(limit)
         # As text with no digits after the point, which is to round it.
         said = (
             b"%d" % context.token,
@@ -90,18 +86,12 @@ class Desk:
             context.result,
         )
         try:
-            return self._store.run_template(
-                template, said, lambda operation: self._command(limit, operation, *said)
-            )
+            claim = self._store.run_once(lambda operation: self._command(limit, operation, *said))
+            is_all = claim.word == "empty" and not claim.refused and not claim.schedules
+            return None if is_all and claim.wait_ms < 0 else claim
         finally:
             if self.is_closed:
                 self._store.close()  # it was let go of meanwhile
-
-    def _prepare(self, limit: int) -> Template:
-        build = partial(self._command, limit)
-        template = self._store.template(REPORT_JOBS, build, values=4, usual=_NO_MORE)
-        self._reports[limit] = template
-        return template
 
     def _command(self, limit: int, operation: Operation, *said: Any) -> Command[JobClaim]:
         process, ran_us, cpu_us, result = said
@@ -110,27 +100,27 @@ class Desk:
 
     def call(self) -> None:
         """Whoever waits is needed elsewhere."""
-        self._bell.ring()
+        self._waker.wake()
 
     def close(self) -> None:
         """Nobody shall wait here any more. Whoever still does lets go of it afterwards."""
         self.is_closed = True
         self._store.give_up()
-        self._bell.ring()
+        self._waker.wake()
 
     def let_go(self) -> None:
         """End the connections. Nobody must be waiting."""
         self._messages.close()
         self._store.close()
-        self._bell.close()
+        self._waker.close()
 
 
 class _Messages(Subscription):
-    """Stops waiting when the bell rings, also while there is no connection."""
+    """Stops waiting when the waker rings, also while there is no connection."""
 
-    def __init__(self, store: Store, key: str, channel: str, bell: Bell) -> None:
+    def __init__(self, store: Store, key: str, channel: str, waker: Waker) -> None:
         super().__init__(store, key, [channel])
-        self._bell = bell
+        self._waker = waker
         self._patience = Patience(None)
         self._pause_s = 0.0
         self._aside: list[Any] = []
@@ -169,16 +159,16 @@ class _Messages(Subscription):
     def _hear(self, timeout_s: float) -> Any:
         if self._aside:
             return self._aside.pop()
-        message = self._opened().receive_unless(self._bell, timeout_s)
-        if message is None and self._bell.was_rung():
+        message = self._opened().receive_unless(self._waker, timeout_s)
+        if message is None and self._waker.was_woken():
             raise _Rung
         return message
 
     def _is_rung_within(self, seconds: float) -> bool:
         ready = select.poll()
-        ready.register(self._bell, select.POLLIN)
-        return bool(ready.poll(1000 * seconds)) and self._bell.was_rung()
+        ready.register(self._waker, select.POLLIN)
+        return bool(ready.poll(1000 * seconds)) and self._waker.was_woken()
 
 
 class _Rung(Exception):
-    """The bell was rung before anything was said."""
+    """The waker was rung before anything was said."""

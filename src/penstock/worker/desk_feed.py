@@ -17,15 +17,15 @@ from penstock.worker.job_feed import JobFeed
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from penstock.client._async.client import AsyncPenstock
-    from penstock.client._async.session import AsyncWorkerSession
+    from penstock.client.client import AsyncPenstock
     from penstock.client.functions import JobFunction
-    from penstock.executors.assignment import Context
+    from penstock.client.session import AsyncWorkerSession
+    from penstock.executors.context import Context
     from penstock.executors.job_context import JobContext
     from penstock.executors.threads import ThreadExecutor
     from penstock.model.jobs import JobClaim
     from penstock.store.keys import QueueKeys
-    from penstock.worker.feed import Crew
+    from penstock.worker.feed import WorkerHooks
 
 
 class DeskFeed(JobFeed):
@@ -41,10 +41,10 @@ class DeskFeed(JobFeed):
         functions: Mapping[str, JobFunction[..., Any]],
         backoffs: Mapping[str, Callable[[int], float]],
         threads: ThreadExecutor,
-        crew: Crew,
+        hooks: WorkerHooks,
     ) -> None:
         super().__init__(
-            session, client, keys, functions, backoffs, threads, crew, takes_unasked=True
+            session, client, keys, functions, backoffs, threads, hooks, takes_unasked=True
         )
         del self.channels[self._hand]  # it is heard at the desk instead
         settings = replace(client.settings, dialect=client.store.dialect)
@@ -69,11 +69,11 @@ class DeskFeed(JobFeed):
         if context is None:
             return None
         if not self.is_accepting:
-            self._tell(lambda: self._run_errand(self.give_back([context])))
+            self._tell(lambda: self._run_in_background(self.give_back([context])))
             return None
         self._from_desk = context
         if self.executor.waiting or self._turn.locked():
-            self._tell(self._crew.tasks_wait)  # behind this one, as nobody could foresee
+            self._tell(self._hooks.tasks_wait)  # behind this one, as nobody could foresee
         if self._use_offer() and self.executor.slots > 1 and self.room() > 1:
             self._tell(self._nudge_soon)
         return context
@@ -122,7 +122,7 @@ class DeskFeed(JobFeed):
             self._check_offer()
             self._end_turn()
         else:
-            self._tell(lambda: self._run_errand(self._see_to(claim, limit)))
+            self._tell(lambda: self._run_in_background(self._see_to(claim, limit)))
         return True
 
     def _is_all(self, context: JobContext) -> bool:
@@ -139,6 +139,8 @@ class DeskFeed(JobFeed):
     def _end_turn(self) -> None:
         """Called by whoever ends it: the turn of a thread may end on the loop."""
         self._turn.release()
+        if self._must_pause:
+            self._tell(self._turn_ended.set)
         if self._is_put_off or not self.is_accepting:
             self._tell(self._signal.set)
 

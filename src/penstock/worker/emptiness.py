@@ -6,13 +6,13 @@ import asyncio
 import time
 from typing import TYPE_CHECKING, Literal
 
-from penstock.client._async.staging import move_batches
+from penstock.connection.staging import amove_batches
 from penstock.errors import QueueNotFound, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from penstock.client._async.client import AsyncPenstock
+    from penstock.client.client import AsyncPenstock
     from penstock.worker.handlers import Handlers
 
 _LOOK_EVERY_S = 0.5
@@ -92,7 +92,7 @@ async def _has_due(client: AsyncPenstock, queue: str, type_: str) -> bool:
 async def _is_moving(client: AsyncPenstock, queue: str, kind: Literal["tasks", "jobs"]) -> bool:
     """Whether a decided batch was still to be moved; what finds room is moved by now."""
     try:
-        moved = await move_batches(client.store, client.keys.queue(queue), kind)
+        moved = await amove_batches(client.store, client.keys.queue(queue), kind)
     except StoreError:  # the worker looks for batches too, and logs what is wrong with one
         return True
     return moved.moved + moved.left > 0

@@ -12,15 +12,15 @@ from contextlib import asynccontextmanager, suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from penstock.executors.assignment import Context
+from penstock.executors.context import Context
 from penstock.store.commands import processes, queues
 from penstock.worker.prefetch import TOO_LONG_S, Prefetch
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
 
-    from penstock.client._async.session import AsyncWorkerSession
-    from penstock.client._async.store import AsyncStore
+    from penstock.client.session import AsyncWorkerSession
+    from penstock.connection.store import AsyncStore
     from penstock.model.processes import Claim
     from penstock.model.queues import Side
     from penstock.store.keys import QueueKeys
@@ -32,7 +32,6 @@ _REPORT_EVERY_S = 0.005
 _WORTH_SENDING = 32
 _AT_ONCE = 1000
 _LEASE_POLL_S = 0.1
-_TURN_POLL_S = 0.001
 
 
 class Executor(Protocol):
@@ -50,7 +49,7 @@ class Executor(Protocol):
     def recall(self) -> list[Context]: ...
 
 
-class Crew(Protocol):
+class WorkerHooks(Protocol):
     """The other feeds of the worker, and what it wants to know."""
 
     def changed(self) -> None:
@@ -71,8 +70,8 @@ class Crew(Protocol):
 
 class Feed:
     """Has one request under way at a time: finish what is finished, and start the next, in one
-    round trip. In a hurry, the next request is sent before what the last one brought is unpacked,
-    so that the store and the worker are busy at the same time.
+    round trip. While there is much to do, requests are pipelined: the next one is sent before what
+    the last one brought is unpacked, so that the store and the worker are busy at the same time.
     """
 
     kind: Literal["tasks", "jobs"] = "tasks"
@@ -88,7 +87,7 @@ class Feed:
         handler: Handler,
         executor: Executor,
         max_payload: int,
-        crew: Crew,
+        hooks: WorkerHooks,
     ) -> None:
         self.queue = keys.queue
         self.keys = keys
@@ -107,12 +106,14 @@ class Feed:
         self.finished = self.failed = self.refused = 0
         self._store = store
         self.executor = executor
-        self._crew = crew
+        self._hooks = hooks
         self._turn = threading.Lock()
         """held while a request of this feed is under way that reports or claims"""
         self._is_put_off = False
         self._must_pause = False
-        """somebody waits until no request is under way"""
+        """something waits until no request is under way"""
+        self._turn_ended = asyncio.Event()
+        """set when a request has ended that something waits for"""
         self._prefetch = Prefetch(executor.slots)
         self._loop = asyncio.get_running_loop()
         self._signal = asyncio.Event()
@@ -146,7 +147,7 @@ class Feed:
     def done(self, context: Context) -> None:
         if self.is_closed or self.lease.is_lost:
             # Its task is somebody else's by now, or about to be: nothing may be said about it.
-            self._tell(self._crew.room_made)
+            self._tell(self._hooks.room_made)
             return
         self._outcomes.append(context)
         now = perf_counter()
@@ -181,9 +182,10 @@ class Feed:
                 await self._exchange()
             finally:
                 self._turn.release()
+                self._turn_ended.set()
             self._cancelled.clear()
             if not self.is_accepting:
-                self._crew.changed()
+                self._hooks.changed()
 
     def woken(self, message: bytes = b"") -> None:
         """There may be work."""
@@ -246,13 +248,17 @@ class Feed:
         given back, though it came after that in the queue.
         """
         self._must_pause = True
-        while not self._turn.acquire(blocking=False):  # noqa: ASYNC110 -- threads have it too
-            await asyncio.sleep(_TURN_POLL_S)
+        while True:
+            self._turn_ended.clear()
+            if self._turn.acquire(blocking=False):
+                break
+            await self._turn_ended.wait()
         try:
             yield
         finally:
             self._must_pause = False
             self._turn.release()
+            self._turn_ended.set()
             self._signal.set()
 
     async def give_back(self, contexts: list[Context]) -> None:
@@ -308,8 +314,8 @@ class Feed:
         found = await self._request()
         while found is not None:
             claim, limit = found
-            is_in_a_hurry = claim.size >= limit and len(self._outcomes) >= _WORTH_SENDING
-            if not is_in_a_hurry or self._must_pause:
+            is_worth_pipelining = claim.size >= limit and len(self._outcomes) >= _WORTH_SENDING
+            if not is_worth_pipelining or self._must_pause:
                 await self._begin(claim, limit)
                 break
             self._coming = claim.size
@@ -322,7 +328,7 @@ class Feed:
                 found = await following
             finally:
                 following.cancel()
-        self._crew.room_made(self)
+        self._hooks.room_made(self)
         if not self.lease.is_valid and not self.is_closed:
             # Claiming goes on as soon as the heartbeat has got through again.
             self._loop.call_later(_LEASE_POLL_S, self._signal.set)
@@ -333,7 +339,7 @@ class Feed:
         """
         outcomes = self._take_outcomes()
         finished = await self._report_apart(outcomes)
-        limit = min(max(0, self.room() - self._crew.owed(self)), self.at_once)
+        limit = min(max(0, self.room() - self._hooks.owed(self)), self.at_once)
         if self._is_woken and limit == 0 and not self.is_closed:
             await self._pass_work()
             self._is_waiting = False
@@ -388,7 +394,7 @@ class Feed:
     async def _begin(self, claim: Claim, limit: int) -> None:
         if claim.word == "not_working" and not self.is_closed:
             self.lease.lose()
-            self._crew.changed()
+            self._hooks.changed()
         contexts = self._contexts(claim)
         self.held.update((context.token, context) for context in contexts)
         self._cancel_early(contexts)
@@ -411,12 +417,12 @@ class Feed:
 
     def _start(self, contexts: list[Context]) -> None:
         if contexts and self._was_empty:
-            self._crew.work_found(self)
+            self._hooks.work_found(self)
         self.started += len(contexts)
         executor = self.executor
         # Before the threads have them, as all that is done afterwards keeps these from beginning.
         if self._outcomes or executor.load + len(contexts) > executor.slots:
-            self._crew.tasks_wait()
+            self._hooks.tasks_wait()
         executor.submit(contexts)
 
     def _contexts(self, claim: Claim) -> list[Context]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from penstock.client.functions import JobFunction
 from penstock.errors import HandlerNotFound
-from penstock.executors.assignment import Context
+from penstock.executors.context import Context
 from penstock.model.names import check_name
 
 if TYPE_CHECKING:

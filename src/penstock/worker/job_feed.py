@@ -8,8 +8,8 @@ import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.client.functions import run_job
-from penstock.client.wire import join_packed, pack_ahead
 from penstock.codec.records import open_handed_over
+from penstock.connection.wire import join_packed, pack_ahead
 from penstock.executors.job_context import JobContext
 from penstock.model.jobs import Report
 from penstock.model.queues import MAX_HELD
@@ -21,14 +21,14 @@ from penstock.worker.schedules import fire_schedules
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from penstock.client._async.client import AsyncPenstock
-    from penstock.client._async.session import AsyncWorkerSession
+    from penstock.client.client import AsyncPenstock
     from penstock.client.functions import JobFunction
-    from penstock.executors.assignment import Context
+    from penstock.client.session import AsyncWorkerSession
+    from penstock.executors.context import Context
     from penstock.model.jobs import HandedOut, JobClaim
     from penstock.model.queues import Side
     from penstock.store.keys import QueueKeys
-    from penstock.worker.feed import Crew
+    from penstock.worker.feed import WorkerHooks
 
 log = logging.getLogger("penstock.worker")
 
@@ -62,7 +62,7 @@ class JobFeed(Feed):
         functions: Mapping[str, JobFunction[..., Any]],
         backoffs: Mapping[str, Callable[[int], float]],
         executor: JobExecutor,
-        crew: Crew,
+        hooks: WorkerHooks,
         *,
         takes_unasked: bool,
     ) -> None:
@@ -73,7 +73,7 @@ class JobFeed(Feed):
             Handler(run_job, False),
             executor,
             client.settings.max_payload,
-            crew,
+            hooks,
         )
         self.backoffs = backoffs
         self._client = client
@@ -84,7 +84,7 @@ class JobFeed(Feed):
         self._note_timer: asyncio.TimerHandle | None = None
         self._noting: dict[JobContext, asyncio.Lock] = {}
         """jobs that have said something; one note of each is under way at a time"""
-        self._errands: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
         self._takes_unasked = takes_unasked
         """where several queues share the slots, whose turn it is decides which is asked"""
         self._offer = 0
@@ -150,7 +150,7 @@ class JobFeed(Feed):
     def resubscribed(self) -> None:
         """Whatever was said before is missed: look for work, and for what was cancelled."""
         self.look_again()
-        self._run_errand(self._find_cancelled())
+        self._run_in_background(self._find_cancelled())
 
     async def give_back(self, contexts: list[Context]) -> None:
         _remember(self._past, [context.token for context in contexts])
@@ -166,8 +166,8 @@ class JobFeed(Feed):
         for timer in (self._alarm, self._note_timer):
             if timer is not None:
                 timer.cancel()
-        for errand in self._errands:
-            errand.cancel()
+        for task in self._background:
+            task.cancel()
 
     def _cancel_process(self, process: int) -> None:
         context = self.held.get(process)
@@ -185,7 +185,7 @@ class JobFeed(Feed):
         if context is None:
             return False
         if not self.is_accepting:
-            self._run_errand(self.give_back([context]))
+            self._run_in_background(self.give_back([context]))
             return True
         if self._use_offer():
             self._nudge_soon()
@@ -250,14 +250,14 @@ class JobFeed(Feed):
         missed = [job.process for job in handed if self._take(job, is_missed=True)]
         if missed:
             log.warning("found jobs that were missed queue=%s count=%d", self.queue, len(missed))
-            self._run_errand(self._find_cancelled())
+            self._run_in_background(self._find_cancelled())
 
     async def _pass_work(self) -> None:
         is_busy = self.is_accepting and not self.is_paused
         wait_ms, schedules = await self._store.run(jobs.pass_jobs(self.keys, self.worker, is_busy))
         self._set_alarm(wait_ms)
         if schedules:
-            self._run_errand(self._fire(schedules))
+            self._run_in_background(self._fire(schedules))
 
     async def _report_apart(self, outcomes: list[Context]) -> list[Context]:
         """Everything can be said together with the next claim; only notes must go before it."""
@@ -303,7 +303,7 @@ class JobFeed(Feed):
         self._check_offer()
         self._offer -= len(claim.jobs)
         if claim.schedules:
-            self._run_errand(self._fire(claim.schedules))
+            self._run_in_background(self._fire(claim.schedules))
         if not limit:
             return
         self._set_alarm(claim.wait_ms)
@@ -332,17 +332,17 @@ class JobFeed(Feed):
             # Somebody else was first; or they cannot be fired, and would be named again at once.
             self._loop.call_later(_FIRE_AGAIN_S, self.woken)
 
-    def _run_errand(self, errand: Any) -> None:
-        task = asyncio.ensure_future(errand)
-        self._errands.add(task)
-        task.add_done_callback(self._errand_done)
+    def _run_in_background(self, task: Any) -> None:
+        task = asyncio.ensure_future(task)
+        self._background.add(task)
+        task.add_done_callback(self._background_done)
 
-    def _errand_done(self, task: asyncio.Task[None]) -> None:
-        self._errands.discard(task)
+    def _background_done(self, task: asyncio.Task[None]) -> None:
+        self._background.discard(task)
         if not self.is_accepting:
-            self._crew.changed()
+            self._hooks.changed()
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("an errand failed queue=%s error=%r", self.queue, error)
+            log.error("a background task failed queue=%s error=%r", self.queue, error)
 
     def _note_soon(self, context: JobContext) -> None:
         self._noted[context] = None
@@ -354,7 +354,7 @@ class JobFeed(Feed):
         noted, self._noted = self._noted, {}
         for context in noted:
             if context.token in self.held:
-                self._run_errand(self._note(context))
+                self._run_in_background(self._note(context))
 
     async def _note(self, context: JobContext) -> None:
         """Write down what a job has said, in the order in which it did. Only the last progress

@@ -7,11 +7,11 @@ import logging
 import random
 from typing import TYPE_CHECKING, Literal
 
-from penstock.client._async.staging import move_batches
+from penstock.connection.staging import amove_batches
 from penstock.errors import StoreError
 
 if TYPE_CHECKING:
-    from penstock.client._async.store import AsyncStore
+    from penstock.connection.store import AsyncStore
     from penstock.store.keys import QueueKeys
 
 log = logging.getLogger("penstock.worker")
@@ -32,7 +32,7 @@ async def finish_batches(
     while True:
         await asyncio.sleep(every_s * random.uniform(0.5, 1.5))
         try:
-            moved = await move_batches(store, keys, kind, _ROOM_S)
+            moved = await amove_batches(store, keys, kind, _ROOM_S)
         except StoreError as error:
             # A full store, say. Whatever it is, the worker has other work.
             log.warning("batch not moved queue=%s error=%s", keys.queue, error)

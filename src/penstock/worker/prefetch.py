@@ -23,7 +23,7 @@ class Prefetch:
         self._slots = slots
         self._mean_s: float | None = None
         self.ahead = 0
-        """how many more than are running; known before it is asked for, which is done in a hurry"""
+        """how many more than are running"""
 
     def observe(self, count: int, total_s: float) -> None:
         """`count` tasks took `total_s` in all."""

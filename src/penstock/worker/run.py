@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from penstock.client._async.client import AsyncPenstock
-    from penstock.client._sync.client import Penstock
-    from penstock.client.settings import Settings
+    from penstock.client.client import AsyncPenstock, Penstock
+    from penstock.connection.settings import Settings
     from penstock.worker.handlers import Function, Served
     from penstock.worker.supervisor import Board
 

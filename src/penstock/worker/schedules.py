@@ -6,9 +6,9 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from penstock.client.job_ids import new_ids
 from penstock.codec.records import pack_head
 from penstock.codec.values import words_of
+from penstock.connection.job_ids import new_ids
 from penstock.errors import PenstockError, QueueFull
 from penstock.model.job_options import MAX_WORDS, make_options
 from penstock.model.schedules import decode_schedule, due_slots
@@ -16,7 +16,7 @@ from penstock.store.commands import job_rules
 from penstock.store.commands.jobs import Group, IdTaken
 
 if TYPE_CHECKING:
-    from penstock.client._async.client import AsyncPenstock
+    from penstock.client.client import AsyncPenstock
     from penstock.model.schedules import Schedule
     from penstock.store.commands.job_rules import StoredSchedule
     from penstock.store.keys import QueueKeys

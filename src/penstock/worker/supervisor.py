@@ -21,14 +21,14 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from penstock.client._sync.client import Penstock
+from penstock.client.client import Penstock
 from penstock.errors import PenstockError
 from penstock.executors.death import RSS_UNIT, Death, death_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.client.settings import Settings
+    from penstock.connection.settings import Settings
 
 log = logging.getLogger("penstock.worker")
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from penstock.client._async.subscription import AsyncSubscription
+from penstock.connection.subscription import AsyncSubscription
 from penstock.store.script import CLUSTER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.client._async.store import AsyncStore
+    from penstock.connection.store import AsyncStore
     from penstock.worker.feed import Feed
 
 

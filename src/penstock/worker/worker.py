@@ -16,7 +16,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.client._async.client import AsyncPenstock
+from penstock.client.client import AsyncPenstock
 from penstock.errors import HandlerNotFound, InvalidArgument, LeaseLost, StoreUnavailable
 from penstock.executors.coroutines import CoroutineExecutor
 from penstock.executors.mixed import MixedExecutor
@@ -37,9 +37,9 @@ from penstock.worker.wakeup import listen
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from penstock.client._async.session import AsyncWorkerSession
     from penstock.client.functions import JobFunction
-    from penstock.client.settings import Settings
+    from penstock.client.session import AsyncWorkerSession
+    from penstock.connection.settings import Settings
     from penstock.worker.handlers import Function, Handler, Served
 
 log = logging.getLogger("penstock.worker")
@@ -224,6 +224,9 @@ class Worker:
             self.id = session.id
             self.on_joined()
             log.info("worker started id=%s queues=%s", self.id, ",".join(queues))
+            if self._handlers.jobs and len(queues) > 1:
+                # Whose turn it is among its queues is decided by the worker, when it asks.
+                log.info("several queues, so jobs are asked for and none is handed over")
             self._feeds = [self._feed(session, queue) for queue in queues]
             tasks = [asyncio.create_task(feed.serve()) for feed in self._feeds]
             tasks += listen(self._client.store, self._feeds)

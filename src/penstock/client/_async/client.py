@@ -7,17 +7,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.client._async.final_check import find_ended
 from penstock.client._async.job import AsyncJob
 from penstock.client._async.jobs import AsyncJobs
-from penstock.client._async.last_look import find_ended
 from penstock.client._async.queue import AsyncQueue
 from penstock.client._async.recovery import fail_worker
 from penstock.client._async.schedules import AsyncSchedules
 from penstock.client._async.session import AsyncWorkerSession
-from penstock.client._async.store import AsyncStore
-from penstock.client._async.transport import AsyncArrivals, run_blocking
-from penstock.client.results import Results
+from penstock.client.results.results import Results
 from penstock.codec.ids import id_number
+from penstock.connection.store import AsyncStore
+from penstock.connection.transport import AsyncArrivals, arun_blocking
 from penstock.errors import (
     InvalidArgument,
     JobNotFound,
@@ -37,13 +37,11 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from types import TracebackType
 
-    from penstock.client.ending_channel import Ending
-    from penstock.client.settings import Settings
-    from penstock.client.template import Template
-    from penstock.model.job_options import JobOptions, Seconds
+    from penstock.client.results.ending_channel import Ending
+    from penstock.connection.settings import Settings
+    from penstock.model.job_options import Seconds
     from penstock.model.queues import QueueState, Returned
     from penstock.model.workers import WorkerInfo
-    from penstock.store.keys import QueueKeys
 
 
 class AsyncPenstock:
@@ -57,7 +55,6 @@ class AsyncPenstock:
         )
         self.results = Results(settings)
         """who waits for which jobs"""
-        self.templates: dict[tuple[QueueKeys, JobOptions], Template] = {}
         """what is the same in all jobs that are sent with the same options"""
 
     def queue(self, name: str) -> AsyncQueue:
@@ -232,7 +229,7 @@ class AsyncPenstock:
         return self
 
     async def close(self) -> None:
-        await run_blocking(self.results.close)
+        await arun_blocking(self.results.close)
         await self.store.close()
 
     async def __aenter__(self) -> AsyncPenstock:

@@ -9,7 +9,7 @@ from penstock.model.queues import Deleted
 from penstock.store.commands import job_records, queues
 
 if TYPE_CHECKING:
-    from penstock.client._async.store import AsyncStore
+    from penstock.connection.store import AsyncStore
     from penstock.store.command import Command, Operation
     from penstock.store.keys import NamespaceKeys, QueueKeys
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from penstock.client._async.batch_census import read_batches
-from penstock.client._async.census import take_census
-from penstock.client._async.job_census import read_job_queue
+from penstock.client._async.batch_scan import read_batches
 from penstock.client._async.job_repair import confirm, mend_jobs
+from penstock.client._async.job_scan import read_job_queue
+from penstock.client._async.key_scan import scan_keys
 from penstock.client._async.recovery import fail_worker, leave_queue
-from penstock.client._async.staging import move_batches
-from penstock.client._async.transport import pause
 from penstock.codec.elements import HOLDER_BYTES, open_element, open_unique
+from penstock.connection.staging import amove_batches
+from penstock.connection.transport import apause
 from penstock.errors import UnknownLayout
 from penstock.model.job_invariants import all_violations
 from penstock.model.jobs import LAYOUT
@@ -63,7 +63,7 @@ async def check(client: AsyncPenstock) -> Report:
     snapshot = await take_snapshot(client)
     found = all_violations(snapshot)
     if found:
-        await pause(_SETTLE_S)
+        await apause(_SETTLE_S)
         snapshot = await take_snapshot(client)
         before = {violation.identity for violation in found}
         found = [v for v in all_violations(snapshot) if v.identity in before]
@@ -75,7 +75,7 @@ async def check(client: AsyncPenstock) -> Report:
     return Report(
         queues=sum(queue.exists for queue in seen) + len(snapshot.unread),
         tasks=sum(q.ready + q.held + q.dead for q in seen if q.name not in snapshot.jobs),
-        jobs=sum(queue.survey.sizes.get("jobs", 0) for queue in snapshot.jobs.values()),
+        jobs=sum(queue.totals.sizes.get("jobs", 0) for queue in snapshot.jobs.values()),
         workers=len(snapshot.known_workers),
         violations=found,
     )
@@ -111,7 +111,7 @@ async def take_snapshot(client: AsyncPenstock, with_elements: bool = True) -> Sn
     that are unique or have failed before. Without `with_elements` tasks are only counted.
     """
     keys = client.keys
-    found = await take_census(client.store, keys)
+    found = await scan_keys(client.store, keys)
     snapshots, jobs, unread, batches = {}, {}, {}, {}
     for queue in sorted({name.queue for name in found.names if name.queue} - found.broken):
         layout = await _unknown_layout(client, keys.queue(queue))
@@ -151,7 +151,7 @@ async def _unknown_layout(client: AsyncPenstock, keys: QueueKeys) -> str | None:
     """How the jobs of a queue are stored, if this version does not know that."""
     stored = await client.store.call(keys.meta, "HGET", keys.meta, "layout")
     layout = LAYOUT if stored is None else whole_number(stored)
-    is_known = layout is not None and layout <= LAYOUT
+    is_known = layout == LAYOUT
     return None if is_known else stored.decode(errors="backslashreplace")
 
 
@@ -287,7 +287,7 @@ async def _mend(client: AsyncPenstock, violation: Violation) -> None:
 
 async def _move(client: AsyncPenstock, keys: QueueKeys) -> None:
     kind = await client.store.call(keys.meta, "HGET", keys.meta, "kind")
-    await move_batches(client.store, keys, "jobs" if kind == b"jobs" else "tasks")
+    await amove_batches(client.store, keys, "jobs" if kind == b"jobs" else "tasks")
 
 
 async def _leave(client: AsyncPenstock, queue: str, worker: str) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from penstock.client._async.last_look import find_ended
-from penstock.client._async.transport import CAN_READ_ENDINGS, AsyncArrivals
+from penstock.client._async.final_check import find_ended
 from penstock.codec.ids import id_text
 from penstock.codec.records import open_error
 from penstock.codec.values import open_result
+from penstock.connection.transport import AsyncArrivals
 from penstock.errors import (
     IllegalMove,
     InvalidArgument,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from penstock.client._async.client import AsyncPenstock
-    from penstock.client.ending_channel import Ending
+    from penstock.client.results.ending_channel import Ending
     from penstock.model.jobs import Attempt, JobInfo, JobState, Priority, Progress
     from penstock.store.keys import QueueKeys
 
@@ -105,8 +105,8 @@ class AsyncJob(Generic[R]):
         """
         timeout_s = None if timeout is None else check_seconds("timeout", timeout)
         began_at, ending = time.monotonic(), None
-        if CAN_READ_ENDINGS and (watch := self._client.results.find(self._keys)):
-            ending = watch.read_for(self._keys, self._number, began_at, timeout_s)
+        # A thread can read the end itself; a coroutine that did would keep others waiting.
+        # sync: ending = self._read(began_at, timeout_s)
         if ending is None:
             left_s = None if timeout_s is None else timeout_s - (time.monotonic() - began_at)
             ending = await self._wait(left_s)
@@ -205,6 +205,9 @@ class AsyncJob(Generic[R]):
                 f"job {self.id} is {state}; when and how urgently it runs can only be changed "
                 "while it is scheduled or ready"
             )
+
+    def _read(self, now: float, timeout_s: float | None) -> Ending | None:
+        return self._client.results.read_for(self._keys, self._number, now, timeout_s)
 
     async def _wait(self, timeout_s: float | None) -> Ending | None:
         """How it has ended, if it does in time."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
-from penstock.client._async.jobs_part import CHUNK, AsyncJobsPart
+from penstock.client._async.jobs_part import AsyncJobsPart
 from penstock.codec.ids import id_number
 from penstock.codec.values import split_words
 from penstock.errors import InvalidArgument, JobNotFound, QueueNotFound
@@ -22,6 +22,7 @@ from penstock.model.job_options import MAX_WORDS
 from penstock.model.jobs import JOB_STATES, STATES_BY_CODE, WHY_ABSENT, JobPage
 from penstock.model.names import check_name
 from penstock.store.commands import history, job_records
+from penstock.store.commands.job_records import CHUNK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.client._async.job_census import last_turn
+from penstock.client._async.job_scan import last_turn
 from penstock.codec.ids import id_number
 from penstock.model.numbers import whole_number
 from penstock.store.commands import job_checks
@@ -68,8 +68,8 @@ def _command(keys: QueueKeys, violation: Violation, is_real: bool) -> Command[bo
             return job_checks.mend_line(keys, "line", parts[0], is_real)
         case "ring_is_not_named" | "ring_is_not_there":
             return job_checks.mend_line(keys, "ring", parts[0], is_real)
-        case "stray_is_not_named" | "stray_is_not_there":
-            return job_checks.mend_line(keys, "stray", parts[0], is_real)
+        case "unhandled_is_not_named" | "unhandled_is_not_there":
+            return job_checks.mend_line(keys, "unhandled", parts[0], is_real)
         case "parked_is_not_named" | "parked_is_not_there":
             return job_checks.mend_line(keys, "parked", parts[0], is_real)
         case "unique_key_of_no_job":

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock.client._async.job import AsyncJob
 from penstock.client._async.jobs_part import AsyncJobsPart
-from penstock.client._async.transport import pause
 from penstock.client.batches import Batches, check_items
-from penstock.client.job_ids import new_id
-from penstock.client.parcels import fitting, groups_of, pack_job, pack_plain_job, seal, size_of_job
+from penstock.client.job_batches import (
+    fitting,
+    groups_of,
+    pack_job,
+    pack_plain_job,
+    seal,
+    size_of_job,
+)
+from penstock.connection.job_ids import new_id
+from penstock.connection.transport import apause
 from penstock.errors import InvalidArgument, QueueFull
 from penstock.model.job_options import JobOptions, JobSettings, make_options
 from penstock.store.command import QueueAbsent
@@ -23,16 +30,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.client._async.client import AsyncPenstock
-    from penstock.client.parcels import Packed, Parcel
-    from penstock.client.template import Template
-    from penstock.client.wire import Meanwhile
-    from penstock.store.command import Command, Operation
+    from penstock.client.job_batches import JobBatch, Packed
+    from penstock.connection.wire import Meanwhile
 
 _BATCH_JOBS = 250
 _BATCH_SCHEDULED = 100
 """They keep the server busy for twice as long, each."""
 _FIRST_ROOM_S, _ROOM_S = 0.02, 0.5
-_TEMPLATES = 1000
 
 
 class AsyncJobSending(AsyncJobsPart):
@@ -43,8 +47,6 @@ class AsyncJobSending(AsyncJobsPart):
         self._max_payload = client.settings.max_payload
         self._last_type: tuple[str, JobOptions] | None = None
         """of a job that was added without options, and what that comes to"""
-        self._last_sent: tuple[JobOptions, Template] | None = None
-        """most jobs are sent with the same options as the one before"""
 
     async def add(
         self, type: str, data: object = None, **options: Unpack[JobSettings]
@@ -78,18 +80,15 @@ class AsyncJobSending(AsyncJobsPart):
 
     async def send_one(self, options: JobOptions, item: object) -> AsyncJob[Any]:
         """Send a job with options that were checked before."""
-        last = self._last_sent
-        if last is None or last[0] is not options:
-            if options.search is not False or options.id or options.run_at_ms:
-                return await self._send_packed(options, pack_job(options, self._max_payload, item))
-            last = self._last_sent = (options, self._template(options))
+        if options.search is not False or options.id or options.run_at_ms:
+            return await self._send_packed(options, pack_job(options, self._max_payload, item))
         data = pack_plain_job(self._max_payload, item)
         number = new_id()
         try:
-            existing = await self._store.run_template(
-                last[1],
-                (b"%d" % number, data),
-                lambda operation: self._build(options, operation, number, data),
+            existing = await self._store.run_once(
+                lambda operation: jobs.send_jobs(
+                    self._keys, operation, groups_of(options, [number], [data])
+                )
             )
             if existing:
                 return self._job(existing[0], options.type, is_new=False)
@@ -116,100 +115,84 @@ class AsyncJobSending(AsyncJobsPart):
             partial(seal, options),
         )
         try:
-            while parcel := batches.take():
-                await self._send_parcel(options, parcel, sent, batches.prepare)
+            while batch := batches.take():
+                await self._send_batch(options, batch, sent, batches.prepare)
         except Exception as error:
             error.accepted = len(sent)  # type: ignore[attr-defined]
             raise
         return sent
 
     async def _send_packed(self, options: JobOptions, packed: Packed) -> AsyncJob[Any]:
-        """Send one job as many are sent: without a template, and again if need be."""
+        """Send one job as many are sent, and again if need be."""
         sent: list[AsyncJob[Any]] = []
-        await self._send_parcel(options, seal(options, [packed]), sent)
+        await self._send_batch(options, seal(options, [packed]), sent)
         return sent[0]
 
-    def _build(
-        self, options: JobOptions, operation: Operation, number: int, data: bytes
-    ) -> Command[dict[int, int]]:
-        return jobs.send_jobs(self._keys, operation, groups_of(options, [number], [data]))
-
-    def _template(self, options: JobOptions) -> Template:
-        templates, name = self._client.templates, (self._keys, options)
-        template = templates.get(name)
-        if template is None:
-            if len(templates) >= _TEMPLATES:
-                templates.clear()
-            build = partial(self._build, options)
-            template = self._store.template(jobs.SEND_JOBS, build, values=2, usual=[b"ok"])
-            templates[name] = template
-        return template
-
-    async def _send_parcel(
+    async def _send_batch(
         self,
         options: JobOptions,
-        parcel: Parcel,
+        batch: JobBatch,
         sent: list[AsyncJob[Any]],
         prepare_next: Meanwhile = None,
     ) -> None:
         """Send jobs, and put them with those `sent`: together, or as many at a time as there is
         room for if they can wait.
         """
-        left, wait_s, deadline = parcel.batch, _FIRST_ROOM_S, None
+        left, wait_s, deadline = batch.jobs, _FIRST_ROOM_S, None
         while True:
             try:
-                sent += await self._send_whole(options, parcel, prepare_next)
-                left, wait_s, deadline = left[len(parcel.batch) :], _FIRST_ROOM_S, None
+                sent += await self._send_whole(options, batch, prepare_next)
+                left, wait_s, deadline = left[len(batch.jobs) :], _FIRST_ROOM_S, None
                 if not left:
                     return
                 # Not all that is left: it would be refused, and be sent in vain, time and again.
-                size = 2 * len(parcel.batch)
+                size = 2 * len(batch.jobs)
             except QueueFull as refusal:
                 if refusal.is_final or options.wait_s <= 0:
                     raise
-                size = fitting(parcel.batch, refusal.room, refusal.room_bytes)
-                if len(parcel.batch) == 1:
+                size = fitting(batch.jobs, refusal.room, refusal.room_bytes)
+                if len(batch.jobs) == 1:
                     # From now on, as the first request may have been under way for long.
                     deadline = deadline or time.monotonic() + options.wait_s
                     left_s = deadline - time.monotonic()
                     if left_s <= 0:
                         raise
-                    await pause(min(left_s, wait_s))
+                    await apause(min(left_s, wait_s))
                     wait_s = min(2 * wait_s, _ROOM_S)
-            parcel = seal(options, left[:size])
+            batch = seal(options, left[:size])
 
     async def _send_whole(
-        self, options: JobOptions, parcel: Parcel, prepare_next: Meanwhile
+        self, options: JobOptions, batch: JobBatch, prepare_next: Meanwhile
     ) -> list[AsyncJob[Any]]:
         client, keys, kind = self._client, self._keys, options.type
         made: list[AsyncJob[Any]] = []
         if options.id:
-            client.results.forget_ending(keys, parcel.numbers[0])
+            client.results.forget_ending(keys, batch.numbers[0])
 
         def while_it_is_sent() -> None:
-            made[:] = [AsyncJob(client, keys, number, kind) for number in parcel.numbers]
+            made[:] = [AsyncJob(client, keys, number, kind) for number in batch.numbers]
             if prepare_next is not None:
                 prepare_next()
 
         while True:
             made.clear()
             try:
-                existing = await self._send(parcel, options.id != "", while_it_is_sent)
+                existing = await self._send(batch, options.id != "", while_it_is_sent)
                 break
             except IdTaken:
-                parcel = seal(options, parcel.batch)
+                batch = seal(options, batch.jobs)
         if made and not existing:
             return made
         return [
             self._job(existing.get(index, number), kind, index not in existing)
-            for index, number in enumerate(parcel.numbers)
+            for index, number in enumerate(batch.numbers)
         ]
 
-    async def _send(self, parcel: Parcel, is_given: bool, meanwhile: Meanwhile) -> dict[int, int]:
+    async def _send(self, batch: JobBatch, is_given: bool, meanwhile: Meanwhile) -> dict[int, int]:
         return await self._client.queue(self.name)._in_queue(
             lambda incarnation: self._store.run_once(
                 lambda operation: jobs.send_jobs(
-                    self._keys, operation, parcel.arguments, incarnation, is_given
+                    self._keys, operation, batch.arguments, incarnation, is_given
                 ),
                 meanwhile,
             )

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 from penstock.client._async.deletion import delete_jobs
 from penstock.client._async.job_lists import AsyncJobLists
 from penstock.client._async.job_sending import AsyncJobSending
-from penstock.client._async.jobs_part import CHUNK
-from penstock.client._async.subscription import AsyncSubscription, listen
 from penstock.codec.records import open_event
+from penstock.connection.subscription import AsyncSubscription, alisten
 from penstock.errors import InvalidArgument, QueueNotFound
 from penstock.model.job_filters import listing_of, make_filter, matches
 from penstock.model.job_options import Seconds, check_seconds
@@ -19,6 +18,7 @@ from penstock.model.jobs import WAITING_STATES, JobEvent, check_event_kind, chec
 from penstock.model.names import check_name
 from penstock.store.command import QueueAbsent
 from penstock.store.commands import job_records, job_rules, queues
+from penstock.store.commands.job_records import CHUNK
 from penstock.store.commands.job_rules import MoreToDo
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class AsyncJobs(AsyncJobSending, AsyncJobLists):
             return event if not kinds or event.kind in kinds else None
 
         subscription = AsyncSubscription(self._store, self._keys.meta, [self._keys.events])
-        return await listen(subscription, read, given_s)
+        return await alisten(subscription, read, given_s)
 
     async def _each(
         self,

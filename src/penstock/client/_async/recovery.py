@@ -12,7 +12,7 @@ from penstock.model.workers import LEASE_MS
 from penstock.store.commands import jobs, queues, workers
 
 if TYPE_CHECKING:
-    from penstock.client._async.store import AsyncStore
+    from penstock.connection.store import AsyncStore
     from penstock.store.keys import NamespaceKeys, QueueKeys
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.client._async.recovery import leave_queue
-from penstock.client._async.transport import run_blocking
 from penstock.client.heartbeat import Heartbeat
+from penstock.connection.transport import arun_blocking
 from penstock.errors import (
     InvalidArgument,
     LeaseLost,
@@ -172,7 +172,7 @@ class AsyncWorkerSession:
 
     async def stop(self) -> None:
         """Unregister. Everything still held goes back to the front at no cost."""
-        await run_blocking(self.heartbeat.stop)
+        await arun_blocking(self.heartbeat.stop)
         for queue in sorted(self._queues):
             await self.stop_work(queue)
         await self._client.fail_worker(self.id)

@@ -9,17 +9,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from penstock.client._sync.final_check import find_ended
 from penstock.client._sync.job import Job
 from penstock.client._sync.jobs import Jobs
-from penstock.client._sync.last_look import find_ended
 from penstock.client._sync.queue import Queue
 from penstock.client._sync.recovery import fail_worker
 from penstock.client._sync.schedules import Schedules
 from penstock.client._sync.session import WorkerSession
-from penstock.client._sync.store import Store
-from penstock.client._sync.transport import Arrivals, run_blocking
-from penstock.client.results import Results
+from penstock.client.results.results import Results
 from penstock.codec.ids import id_number
+from penstock.connection.store import Store
+from penstock.connection.transport import Arrivals, run_blocking
 from penstock.errors import (
     InvalidArgument,
     JobNotFound,
@@ -39,13 +39,11 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from types import TracebackType
 
-    from penstock.client.ending_channel import Ending
-    from penstock.client.settings import Settings
-    from penstock.client.template import Template
-    from penstock.model.job_options import JobOptions, Seconds
+    from penstock.client.results.ending_channel import Ending
+    from penstock.connection.settings import Settings
+    from penstock.model.job_options import Seconds
     from penstock.model.queues import QueueState, Returned
     from penstock.model.workers import WorkerInfo
-    from penstock.store.keys import QueueKeys
 
 
 class Penstock:
@@ -59,7 +57,6 @@ class Penstock:
         )
         self.results = Results(settings)
         """who waits for which jobs"""
-        self.templates: dict[tuple[QueueKeys, JobOptions], Template] = {}
         """what is the same in all jobs that are sent with the same options"""
 
     def queue(self, name: str) -> Queue:

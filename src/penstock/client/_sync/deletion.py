@@ -11,7 +11,7 @@ from penstock.model.queues import Deleted
 from penstock.store.commands import job_records, queues
 
 if TYPE_CHECKING:
-    from penstock.client._sync.store import Store
+    from penstock.connection.store import Store
     from penstock.store.command import Command, Operation
     from penstock.store.keys import NamespaceKeys, QueueKeys
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from penstock.client._sync.batch_census import read_batches
-from penstock.client._sync.census import take_census
-from penstock.client._sync.job_census import read_job_queue
+from penstock.client._sync.batch_scan import read_batches
 from penstock.client._sync.job_repair import confirm, mend_jobs
+from penstock.client._sync.job_scan import read_job_queue
+from penstock.client._sync.key_scan import scan_keys
 from penstock.client._sync.recovery import fail_worker, leave_queue
-from penstock.client._sync.staging import move_batches
-from penstock.client._sync.transport import pause
 from penstock.codec.elements import HOLDER_BYTES, open_element, open_unique
+from penstock.connection.staging import move_batches
+from penstock.connection.transport import pause
 from penstock.errors import UnknownLayout
 from penstock.model.job_invariants import all_violations
 from penstock.model.jobs import LAYOUT
@@ -77,7 +77,7 @@ def check(client: Penstock) -> Report:
     return Report(
         queues=sum(queue.exists for queue in seen) + len(snapshot.unread),
         tasks=sum(q.ready + q.held + q.dead for q in seen if q.name not in snapshot.jobs),
-        jobs=sum(queue.survey.sizes.get("jobs", 0) for queue in snapshot.jobs.values()),
+        jobs=sum(queue.totals.sizes.get("jobs", 0) for queue in snapshot.jobs.values()),
         workers=len(snapshot.known_workers),
         violations=found,
     )
@@ -113,7 +113,7 @@ def take_snapshot(client: Penstock, with_elements: bool = True) -> Snapshot:
     that are unique or have failed before. Without `with_elements` tasks are only counted.
     """
     keys = client.keys
-    found = take_census(client.store, keys)
+    found = scan_keys(client.store, keys)
     snapshots, jobs, unread, batches = {}, {}, {}, {}
     for queue in sorted({name.queue for name in found.names if name.queue} - found.broken):
         layout = _unknown_layout(client, keys.queue(queue))
@@ -153,7 +153,7 @@ def _unknown_layout(client: Penstock, keys: QueueKeys) -> str | None:
     """How the jobs of a queue are stored, if this version does not know that."""
     stored = client.store.call(keys.meta, "HGET", keys.meta, "layout")
     layout = LAYOUT if stored is None else whole_number(stored)
-    is_known = layout is not None and layout <= LAYOUT
+    is_known = layout == LAYOUT
     return None if is_known else stored.decode(errors="backslashreplace")
 
 

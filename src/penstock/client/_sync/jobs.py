@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 from penstock.client._sync.deletion import delete_jobs
 from penstock.client._sync.job_lists import JobLists
 from penstock.client._sync.job_sending import JobSending
-from penstock.client._sync.jobs_part import CHUNK
-from penstock.client._sync.subscription import Subscription, listen
 from penstock.codec.records import open_event
+from penstock.connection.subscription import Subscription, listen
 from penstock.errors import InvalidArgument, QueueNotFound
 from penstock.model.job_filters import listing_of, make_filter, matches
 from penstock.model.job_options import Seconds, check_seconds
@@ -21,6 +20,7 @@ from penstock.model.jobs import WAITING_STATES, JobEvent, check_event_kind, chec
 from penstock.model.names import check_name
 from penstock.store.command import QueueAbsent
 from penstock.store.commands import job_records, job_rules, queues
+from penstock.store.commands.job_records import CHUNK
 from penstock.store.commands.job_rules import MoreToDo
 
 if TYPE_CHECKING:

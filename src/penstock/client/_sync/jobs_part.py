@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.client._sync.job import Job
 from penstock.store.commands import job_records
+from penstock.store.commands.job_records import CHUNK
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.client._sync.client import Penstock
     from penstock.model.jobs import JobInfo
-
-CHUNK = 250
-"""how many jobs one request reads or changes"""
 
 
 class JobsPart:

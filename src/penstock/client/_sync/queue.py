@@ -9,10 +9,10 @@ import secrets
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from penstock.client._sync.deletion import delete_jobs
-from penstock.client._sync.subscription import Subscription, listen
 from penstock.client.batches import Batches, check_items
-from penstock.codec.elements import plain_element
 from penstock.codec.events import decode_event
+from penstock.connection.queues import in_queue, inspect_queue
+from penstock.connection.subscription import Subscription, listen
 from penstock.errors import InvalidArgument, QueueNotFound
 from penstock.model.events import EVENT_KINDS, Event, EventKind
 from penstock.model.queues import (
@@ -25,15 +25,14 @@ from penstock.model.queues import (
     check_payload,
     check_settings,
 )
-from penstock.store.command import QueueAbsent, QueueTaken
+from penstock.store.command import QueueAbsent
 from penstock.store.commands import processes, queues, tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
 
-    from penstock.client._sync.store import Store
-    from penstock.client.template import Template
-    from penstock.client.wire import Meanwhile
+    from penstock.connection.store import Store
+    from penstock.connection.wire import Meanwhile
     from penstock.store.command import Command, Operation
     from penstock.store.keys import NamespaceKeys
 
@@ -52,7 +51,6 @@ class Queue:
         self._namespace = namespace
         self._keys = namespace.queue(name)
         self._max_payload = max_payload
-        self._template: Template | None = None
         self.name = name
 
     def enqueue(self, task: bytes) -> None:
@@ -63,16 +61,8 @@ class Queue:
         """
         if type(task) is not bytes or len(task) > self._max_payload:
             self._check(task)
-        if self._template is None:
-            self._template = self._store.template(
-                tasks.ENQUEUE_TASKS, self._enqueue_command, values=1, usual=[b"ok"], more=1
-            )
         try:
-            self._store.run_template(
-                self._template,
-                (plain_element(task),),
-                lambda operation: self._enqueue_command(operation, task),
-            )
+            self._store.run_once(lambda operation: self._enqueue_command(operation, task))
             return
         except QueueAbsent:
             pass  # what goes wrong from here on has nothing to do with it
@@ -206,10 +196,7 @@ class Queue:
 
     def inspect(self) -> QueueState:
         """Everything that is counted about the queue, at one instant. Raises QueueNotFound."""
-        answer: QueueState | list[str] = []
-        while isinstance(answer, list):
-            answer = self._store.run(queues.inspect_queue(self._keys, answer))
-        return answer
+        return inspect_queue(self._store, self._keys)
 
     def events(
         self, *kinds: EventKind, timeout_s: float | None = None
@@ -239,26 +226,8 @@ class Queue:
         )
 
     def _in_queue(self, act: Callable[[str], R]) -> R:
-        """Do something to the queue, and bring it into being if it does not exist.
-
-        The list of queues lives on another server than the queue may, so this is several steps. An
-        incarnation is on the list before a queue is created with it, and leaves it only after a
-        reply has said that no queue will be. A crash in between leaves an entry that names no
-        queue, which `penstock fsck --repair` removes.
-        """
-        incarnation = ""
-        while True:
-            try:
-                return act(incarnation)
-            except QueueAbsent:
-                wanted = secrets.token_hex(8)
-                step = queues.register_queue(self._namespace, self.name, wanted)
-            except QueueTaken:
-                # Somebody was faster; that queue has an entry of its own.
-                wanted = ""
-                step = queues.unregister_queue(self._namespace, incarnation)
-            self._store.run(step)
-            incarnation = wanted
+        """Do something to the queue, and bring it into being if it does not exist."""
+        return in_queue(self._store, self._namespace, self.name, act)
 
     def _check(self, task: bytes) -> bytes:
         check_payload("task", task, self._max_payload)

@@ -14,7 +14,7 @@ from penstock.model.workers import LEASE_MS
 from penstock.store.commands import jobs, queues, workers
 
 if TYPE_CHECKING:
-    from penstock.client._sync.store import Store
+    from penstock.connection.store import Store
     from penstock.store.keys import NamespaceKeys, QueueKeys
 
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.client._sync.recovery import leave_queue
-from penstock.client._sync.transport import run_blocking
 from penstock.client.heartbeat import Heartbeat
+from penstock.connection.transport import run_blocking
 from penstock.errors import (
     InvalidArgument,
     LeaseLost,

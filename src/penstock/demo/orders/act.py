@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.client.embedded import EmbeddedServer
 from penstock.demo.orders.stage import Stage
 from penstock.demo.orders.story import tell_story
 from penstock.errors import InvalidArgument
+from penstock.server.embedded import EmbeddedServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from penstock.client._sync.fsck import Report
+    from penstock.client.fsck import Report
 
 
 class Joined(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from penstock.client._sync import fsck
+from penstock.client import fsck
 from penstock.demo.orders import jobs, steps
 from penstock.demo.orders.generate import write_orders
 from penstock.demo.orders.outcome import Joined, Outcome, find_disagreements

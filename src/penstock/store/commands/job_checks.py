@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from penstock.codec.ids import id_text, stored_id
-from penstock.model.job_snapshot import Entry, StoredHead, StoredJob, Survey
+from penstock.model.job_snapshot import Entry, QueueTotals, StoredHead, StoredJob
 from penstock.model.jobs import JOB_STATES, STATES_BY_CODE
 from penstock.model.numbers import whole_number
 from penstock.store.command import Command, unexpected
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.store.command import Argument
     from penstock.store.keys import QueueKeys
 
-SURVEY_JOBS = load("jobs/survey_jobs")
+READ_TOTALS = load("jobs/read_totals")
 SCAN_JOBS = load("jobs/scan_jobs")
 MEND_JOB = load("jobs/mend_job")
 MEND_PAGE = load("jobs/mend_page")
@@ -28,20 +28,19 @@ MEND_LINE = load("jobs/mend_line")
 MEND_TRACE = load("jobs/mend_trace")
 
 _TURN_DIGITS = 16
-_REPORTED = "reported "
 _SIZES = ("jobs", "facts", "due", "finished", "buried")
 
 
-def survey_jobs(keys: QueueKeys, workers: Sequence[str]) -> Command[Survey]:
+def read_totals(keys: QueueKeys, workers: Sequence[str]) -> Command[QueueTotals]:
     """Everything that is counted, at one instant; `workers` may hold jobs beside the members."""
 
-    def decode(reply: list[Any]) -> Survey:
+    def decode(reply: list[Any]) -> QueueTotals:
         if reply[0] == b"ok":
-            return _survey(reply)
-        check_jobs(keys, SURVEY_JOBS, reply)
-        raise unexpected(SURVEY_JOBS, reply)
+            return _totals_of(reply)
+        check_jobs(keys, READ_TOTALS, reply)
+        raise unexpected(READ_TOTALS, reply)
 
-    return Command(SURVEY_JOBS, (keys.meta,), tuple(workers), decode)
+    return Command(READ_TOTALS, (keys.meta,), tuple(workers), decode)
 
 
 class ScannedJobs(NamedTuple):
@@ -87,7 +86,7 @@ def mend_page(
 
 def mend_line(
     keys: QueueKeys,
-    kind: Literal["line", "ring", "stray", "parked"],
+    kind: Literal["line", "ring", "unhandled", "parked"],
     name: str,
     is_real: bool = True,
 ) -> Command[bool]:
@@ -114,12 +113,6 @@ def counts_in(meta: Iterable[tuple[str, bytes]]) -> dict[str, int]:
     return {name: whole_number(value) or 0 for name, value in meta if name[2:3] == ":"}
 
 
-def reporters_in(meta: Iterable[tuple[str, bytes]]) -> frozenset[str]:
-    """Of all that is in `meta`, the workers whose last report is remembered there."""
-    names = (name for name, _ in meta if name.startswith(_REPORTED))
-    return frozenset(name.removeprefix(_REPORTED) for name in names)
-
-
 def open_entry(entry: bytes) -> Entry | None:
     """A place in a line, as `fragments/records.lua` writes it; None for anything else."""
     number, _, text = entry.partition(b".")
@@ -143,12 +136,12 @@ def _mend(script: Script, keys: QueueKeys, *arguments: Argument) -> Command[bool
     return Command(script, (keys.meta,), arguments, decode)
 
 
-def _survey(reply: list[Any]) -> Survey:
+def _totals_of(reply: list[Any]) -> QueueTotals:
     _, now, meta, members, idle, sizes, counts, *held = reply
     texts = [value.decode(errors="backslashreplace") for value in meta]
     known = dict(zip(texts[::2], texts[1::2], strict=True))
     newest = whole_number(known.get("newest", ""))
-    return Survey(
+    return QueueTotals(
         now_ms=int(now),
         meta=known,
         members=frozenset(worker.decode() for worker in members),

@@ -35,6 +35,9 @@ EXPLAIN_JOB = load("jobs/explain_job")
 PURGE_JOBS = load("jobs/purge_jobs")
 DELETE_JOBS = load("jobs/delete_jobs")
 
+CHUNK = 250
+"""how many jobs one request reads or changes"""
+
 
 def cancel_jobs(keys: QueueKeys, operation: Operation, ids: Sequence[int]) -> Command[list[str]]:
     """For each job: cancelled, asked (it runs), absent, or the state it is in."""

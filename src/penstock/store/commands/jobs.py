@@ -267,7 +267,7 @@ def check_jobs(keys: QueueKeys, script: Script, reply: list[Any]) -> None:
             f"queue {keys.queue!r} holds plain tasks, so it cannot hold jobs; "
             "choose another queue, or delete this one first"
         )
-    if word == b"newer":
+    if word == b"other_layout":
         raise unknown_layout(reply[1])
     if word == b"no_number":
         raise StoreError(

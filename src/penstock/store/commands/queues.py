@@ -256,7 +256,7 @@ def _done_to_queue(script: Script) -> Callable[[list[Any]], None]:
 
 
 def _check_layout(reply: list[Any]) -> None:
-    if reply[0] == b"newer":
+    if reply[0] == b"other_layout":
         raise unknown_layout(reply[1])
 
 

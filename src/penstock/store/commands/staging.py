@@ -101,7 +101,7 @@ def decide_batch(
                     f"and one job of batch {batch!r} has {int(reply[1])}, so nothing of it was "
                     "sent; send less data, or raise max_bytes"
                 )
-            case b"newer":
+            case b"other_layout":
                 raise unknown_layout(reply[1])
         raise unexpected(DECIDE_BATCH, reply)
 

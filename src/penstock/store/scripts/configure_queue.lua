@@ -9,7 +9,7 @@
 -- Returns {'ok'}
 --         {'no_queue'}       register the queue, then send again with an incarnation
 --         {'queue_exists'}   under another incarnation; unregister this one, then send again without
---         {'newer', layout}  it holds jobs, written by a newer version
+--         {'other_layout', layout}  it holds jobs, written by another version
 -- include clock memory queue job_keys
 local memory, meta = unpack(KEYS)
 local operation, incarnation = ARGV[1], ARGV[2]
@@ -21,7 +21,7 @@ if done then return done end
 local known = redis.call('HGET', meta, 'incarnation')
 local refusal = refuse_queue(memory, operation, known, incarnation)
 if refusal then return refusal end
-refusal = jobs.refuse_newer({meta = meta})
+refusal = jobs.refuse_layout({meta = meta})
 if refusal then return refusal end
 
 if not known then create_queue(meta, incarnation) end

@@ -32,7 +32,7 @@
 --         {'jobs'}                     the queue holds jobs, so it takes no plain tasks
 --         {'tasks'}                    the queue holds plain tasks, so it takes no jobs
 --         {'too_large', largest, max}  the queue never has room for the largest
---         {'newer', layout}            the queue was written by a newer version
+--         {'other_layout', layout}            the queue was written by another version
 -- include clock memory queue
 local memory, meta, moving, batches, batch_times, keeps = unpack(KEYS, 1, 6)
 local operation, incarnation, batch, version, kind, rows, largest, layout, remember_ms, tag, keep_ms = unpack(ARGV, 1, 11)
@@ -66,8 +66,8 @@ local refusal = not missing and refuse_queue(memory, operation, known, incarnati
 if refusal then return refusal end
 if missing then
   refusal = {'stage_lost', missing}
-elseif stored_kind == 'jobs' and (tonumber(stored_layout or layout) or math.huge) > tonumber(layout) then
-  refusal = {'newer', stored_layout}
+elseif stored_kind == 'jobs' and stored_layout and tonumber(stored_layout) ~= tonumber(layout) then
+  refusal = {'other_layout', stored_layout}
 elseif stored_kind and kind == 'tasks' then
   refusal = {'jobs'}
 elseif enqueued and kind == 'jobs' then

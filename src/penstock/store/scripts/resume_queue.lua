@@ -8,7 +8,7 @@
 --
 -- Returns {'ok'}
 --         {'no_queue'}        there is no such queue
---         {'newer', layout}   it holds jobs, written by a newer version
+--         {'other_layout', layout}   it holds jobs, written by another version
 -- include channels wake job_keys
 local ready, meta, idle = unpack(KEYS)
 local work, wake = unpack(ARGV)
@@ -16,7 +16,7 @@ local work, wake = unpack(ARGV)
 local waiting = redis.call('LLEN', ready)
 redis.call('SCARD', idle)
 if redis.call('HEXISTS', meta, 'incarnation') == 0 then return {'no_queue'} end
-local refusal = jobs.refuse_newer({meta = meta})
+local refusal = jobs.refuse_layout({meta = meta})
 if refusal then return refusal end
 -- How many jobs could start is not known here; whoever is woken first wakes the next.
 if redis.call('HEXISTS', meta, 'kind') == 1 then waiting = 1 end

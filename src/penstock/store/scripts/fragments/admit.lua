@@ -1,18 +1,22 @@
 -- Jobs on their way in. They come in groups that share a head: head, delay_ms, run_at, window_ms, count, then count times
 -- id and data.
 
--- Looks at every key that may be written to, and reads what is set for the queue.
+-- Looks at the keys that every job is written to, and reads what is set for the queue.
 function jobs.guard_admission(keys)
+  local is_empty = redis.call('HLEN', keys.jobs) == 0
+  redis.call('HLEN', keys.facts)
+  local settings = jobs.read_settings(keys)
+  if is_empty and not settings.newest then settings.newest = jobs.newest_before(keys) end
+  return settings
+end
+
+-- Looks at the other keys that jobs which stand in line are written to, and which of those are in use.
+function jobs.guard_waiting(keys)
   local call, base = redis.call, keys.base
-  local is_empty = call('HLEN', keys.jobs) == 0
-  call('HLEN', keys.facts)
   call('ZCARD', keys.levels)
   call('SCARD', keys.idle)
   local is_any = call('EXISTS', base .. 'unique_jobs', base .. 'progress', base .. 'due', base .. 'windows') > 0
   keys.is_used = is_any and jobs.guard(keys, {hash = {'unique_jobs', 'progress'}, zset = {'due', 'windows'}}) or {}
-  local settings = jobs.read_settings(keys)
-  if is_empty and not settings.newest then settings.newest = newest_before(base) end
-  return settings
 end
 
 -- Ids begin with the time at which they were made, so those of new jobs are mostly greater than all before; then none has
@@ -172,11 +176,10 @@ function jobs.admit_group(keys, changes, group, number, turns_after, now)
   local head, ids, data = group.head, group.ids, group.data
   if #ids == 0 then return 0 end
   local is_due = jobs.due_of(group, now) <= now
-  local records, entries, first, pack = {}, ids, number, struct.pack
-  local prefix, suffix = pack('>BI6', jobs.LAYOUT, now), pack('>Hc0', #head.text, head.text)
+  local records, entries, first, pack = {}, ids, number, jobs.record_packer(now, head)
   for index = 1, #ids do
     number = number + 1
-    records[2 * index - 1], records[2 * index] = ids[index], prefix .. pack('>I6', number) .. suffix .. data[index]
+    records[2 * index - 1], records[2 * index] = ids[index], pack(number, data[index])
   end
   if not is_due or turns_after > 0 then entries = jobs.note_group(keys, changes, group, first, turns_after, now) end
   jobs.list_new(keys, changes, is_due and jobs.READY or jobs.SCHEDULED, head, ids, first, now)
@@ -199,13 +202,13 @@ function jobs.debounce_job(keys, changes, id, group, data, now)
   jobs.enter_state(changes, jobs.SCHEDULED, facts, id)
   jobs.list_words(changes, facts, id, 'SADD')
   jobs.keep_facts(changes, id, facts)
-  redis.call('HSET', keys.jobs, id,
-    struct.pack(jobs.RECORD, jobs.LAYOUT, facts.created, facts.number, #group.head.text, group.head.text) .. data)
+  redis.call('HSET', keys.jobs, id, jobs.record_packer(facts.created, group.head)(facts.number, data))
   redis.call('ZADD', keys.due, whole(facts.since), id)
 end
 
 -- Looks at every list and line that these jobs will be on, before anything is written.
 function jobs.check_admission(keys, sending, now)
+  jobs.guard_waiting(keys)
   local turn = sending.turn
   for _, group in ipairs(sending.groups) do
     local head, first, last = group.head, turn + 1, turn + #group.ids

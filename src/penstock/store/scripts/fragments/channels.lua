@@ -15,3 +15,8 @@ local function have_subscribers(one, other)
   if (is_one and is_other) or redis.call('PUBSUB', 'NUMPAT') == 0 then return is_one, is_other end
   return true, true
 end
+
+-- Whether a worker listens to a channel of its own.
+local function is_heard(channel)
+  return redis.call('PUBSUB', 'NUMSUB', channel)[2] > 0
+end

@@ -125,7 +125,7 @@ function jobs.close_ring(keys, ring)
   if #ring.tenants == 0 and redis.call('EXISTS', ring.key) == 0 then redis.call('ZREM', keys.levels, ring.priority) end
 end
 
--- A source of entries: a line whose turn it is, or the strays of a type. `look` says what comes next; `settle` takes it
+-- A source of entries: a line whose turn it is, or the unhandled jobs of a type. `look` says what comes next; `settle` takes it
 -- away but for the rest, and is told how many were handed out.
 function jobs.line_source(keys, ring, turn_jobs)
   local key = keys['line:'] .. ring.priority .. ':' .. ring.tenants[1]
@@ -151,14 +151,14 @@ function jobs.line_source(keys, ring, turn_jobs)
   }
 end
 
--- Strays are jobs that came up when a worker asked that does not handle their type, or while it was paused. They are
+-- Unhandled jobs are those that came up when a worker asked that does not handle their type, or while it was paused. They are
 -- taken one by one, as each may change which is next.
 -- seldom
-function jobs.stray_source(keys, types, is_paused, ageing_ms, now)
+function jobs.unhandled_source(keys, types, is_paused, ageing_ms, now)
   local best
-  for _, type in ipairs(redis.call('SMEMBERS', keys.strays)) do
+  for _, type in ipairs(redis.call('SMEMBERS', keys.unhandled_types)) do
     if handles(types, type) and not is_paused(type) then
-      local key = keys['stray:'] .. type
+      local key = keys['unhandled:'] .. type
       local member, priority = unpack(redis.call('ZRANGE', key, 0, 0, 'WITHSCORES'))
       local entry, turn = jobs.open_aside(member)
       local weight = jobs.weigh(keys, priority, entry, ageing_ms, now)
@@ -169,7 +169,7 @@ function jobs.stray_source(keys, types, is_paused, ageing_ms, now)
           look = function() return {entry} end,
           settle = function(_, _, rest)
             if #rest == 0 then redis.call('ZREM', key, member) end
-            if redis.call('EXISTS', key) == 0 then redis.call('SREM', keys.strays, type) end
+            if redis.call('EXISTS', key) == 0 then redis.call('SREM', keys.unhandled_types, type) end
           end,
         }
       end
@@ -180,19 +180,19 @@ end
 
 -- The next source, or nil if nothing can be handed to this worker, and how many entries it may give at once. `ring` is
 -- the one that the last came from, if it has turns left.
-function jobs.next_source(keys, ring, types, is_paused, has_strays, ageing_ms, turn_jobs, now)
+function jobs.next_source(keys, ring, types, is_paused, has_unhandled, ageing_ms, turn_jobs, now)
   local priority, weight
   if not ring then
     priority, weight = jobs.most_urgent(keys, ageing_ms, now)
     ring = priority and jobs.open_ring(keys, priority)
   end
   local line = ring and jobs.line_source(keys, ring, turn_jobs)
-  local stray = has_strays and jobs.stray_source(keys, types, is_paused, ageing_ms, now)
-  if stray and (not line or stray.weight < weight or (stray.weight == weight and stray.turn < line.first_turn())) then
-    return stray, 1
+  local unhandled = has_unhandled and jobs.unhandled_source(keys, types, is_paused, ageing_ms, now)
+  if unhandled and (not line or unhandled.weight < weight or (unhandled.weight == weight and unhandled.turn < line.first_turn())) then
+    return unhandled, 1
   end
-  -- With ageing, every job handed out may change which level is next; a stray may have its turn after any.
-  return line, (ageing_ms or stray) and 1 or jobs.NO_LIMIT, ring
+  -- With ageing, every job handed out may change which level is next; an unhandled job may have its turn after any.
+  return line, (ageing_ms or unhandled) and 1 or jobs.NO_LIMIT, ring
 end
 
 -- Takes up to `wanted` jobs out of their lines. Returns a list of {id, facts, record}, whether more may be there, and
@@ -202,9 +202,9 @@ function jobs.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
   local taken, bytes, examined, is_over, ring = {}, 0, 0, false, nil
   local turn_jobs = math.max(1, math.floor(wanted / jobs.TURNS_A_REQUEST))
   local types = claim.types
-  local has_paused, has_limits, has_strays = keys.is_used.paused_types, keys.is_used.limits, keys.is_used.strays
-  local looks_anew = ageing_ms or has_strays
-  local paused, suited, strayed = {}, {}, {}
+  local has_paused, has_limits, has_unhandled = keys.is_used.paused_types, keys.is_used.limits, keys.is_used.unhandled_types
+  local looks_anew = ageing_ms or has_unhandled
+  local paused, suited, unhandled_now = {}, {}, {}
   local function is_paused(type)
     if has_paused and paused[type] == nil then
       paused[type] = redis.call('SISMEMBER', keys.paused_types, type) == 1
@@ -225,10 +225,10 @@ function jobs.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
       jobs.record_ending(changes, id, facts, 'expired', jobs.DEAD, now)
       jobs.end_job(keys, changes, id, facts, jobs.DEAD, 'expired', '', now)
     elseif not suits(head.type) then
-      jobs.put_aside(keys['stray:'] .. head.type, id, facts)
-      redis.call('SADD', keys.strays, head.type)
+      jobs.put_aside(keys['unhandled:'] .. head.type, id, facts)
+      redis.call('SADD', keys.unhandled_types, head.type)
       jobs.keep_facts(changes, id, facts)
-      if not is_paused(head.type) then strayed[head.type] = true end
+      if not is_paused(head.type) then unhandled_now[head.type] = true end
     elseif limit and jobs.room_in(limit) < 1 then
       jobs.park_job(keys, changes, id, facts, limit, now)
     elseif facts.crashes >= jobs.SUSPECT_FROM and (#taken > 0 or redis.call('HEXISTS', keys.suspects, worker) == 1) then
@@ -248,7 +248,7 @@ function jobs.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
 
   -- What comes next, and all that may happen to it, is looked at before it is touched.
   local function look()
-    local source, at_once, opened = jobs.next_source(keys, ring, types, is_paused, has_strays, ageing_ms, turn_jobs, now)
+    local source, at_once, opened = jobs.next_source(keys, ring, types, is_paused, has_unhandled, ageing_ms, turn_jobs, now)
     if not source then return {} end
     local entries = source.look(math.min(at_once, wanted - #taken))
     local ids, turns, all = {}, {}, {}
@@ -269,7 +269,7 @@ function jobs.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
           jobs.check_lists(keys, head, jobs.DEAD, facts.number, 0)
           redis.call('XLEN', keys.history)
         end
-        if not suits(head.type) then redis.call('ZCARD', keys['stray:'] .. head.type) end
+        if not suits(head.type) then redis.call('ZCARD', keys['unhandled:'] .. head.type) end
         if has_limits and head.key ~= '' then redis.call('ZCARD', keys['parked:'] .. head.key) end
       end
       all[index] = facts
@@ -281,7 +281,7 @@ function jobs.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
     local found = jobs.attempt(claim, look)
     if not found or not found[1] then
       if ring then jobs.close_ring(keys, ring) end
-      return taken, not found, strayed
+      return taken, not found, unhandled_now
     end
     local source, entries, ids, all, records = unpack(found, 1, 5)
     ring = found[6]
@@ -302,5 +302,5 @@ function jobs.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
     end
   end
   if ring then jobs.close_ring(keys, ring) end
-  return taken, true, strayed
+  return taken, true, unhandled_now
 end

@@ -7,7 +7,7 @@ end
 
 -- What counts toward the bytes that a queue keeps: not what is kept for a batch, which others must not be purged for.
 function jobs.kept_bytes(facts)
-  if jobs.has(facts.marks, jobs.KEPT_FOR_BATCH) then return 0 end
+  if facts.marks > 0 and jobs.has(facts.marks, jobs.KEPT_FOR_BATCH) then return 0 end
   return facts.bytes + #facts.outcome
 end
 
@@ -49,19 +49,19 @@ jobs.NOTICE_BYTES = 16384
 jobs.ENDINGS = {d = 'done', x = 'dead', c = 'cancelled'}
 
 function jobs.end_job(keys, changes, id, facts, state, reason, outcome, now)
-  if facts.state == jobs.SCHEDULED or facts.state == jobs.READY or facts.state == jobs.BLOCKED then
-    jobs.tally(changes, 'waiting_bytes', -facts.bytes)
+  local head, tallies, word = facts.head, changes.meta, jobs.ENDINGS[state]
+  if facts.state ~= jobs.RUNNING and not jobs.IS_FINAL[facts.state] then
+    tallies.waiting_bytes = tallies.waiting_bytes - facts.bytes
   end
-  local is_forgotten = state == jobs.DONE and facts.head.flags > 0 and jobs.has(facts.head.flags, jobs.FORGET_WHEN_DONE)
+  local is_forgotten = state == jobs.DONE and head.flags > 0 and jobs.has(head.flags, jobs.FORGET_WHEN_DONE)
   if is_forgotten then jobs.leave_state(changes, facts, id) else jobs.move_job(changes, id, facts, state, now) end
   facts.finished, facts.reason, facts.outcome = now, reason, outcome
   if facts.marks > 0 then facts.marks = jobs.without(facts.marks, jobs.CANCEL_ASKED) end
-  if facts.head.unique ~= '' then
+  if head.unique ~= '' then
     jobs.free_unique(keys, id, facts, jobs.UNIQUE_QUEUED)
     jobs.free_unique(keys, id, facts, jobs.UNIQUE_UNTIL_DONE)
     jobs.free_unique(keys, id, facts, jobs.UNIQUE_SCHEDULED)
   end
-  local word = jobs.ENDINGS[state]
   jobs.tell(keys, changes, word, id, facts, reason)
   local is_said = is_forgotten or #outcome <= jobs.NOTICE_BYTES
   jobs.notify(keys, changes, id, state, reason, is_said and outcome)
@@ -70,7 +70,7 @@ function jobs.end_job(keys, changes, id, facts, state, reason, outcome, now)
     jobs.forget_job(keys, changes, id, facts)
     jobs.tally(changes, 'removed', 1)
   else
-    local until_ms = facts.head.tags ~= '' and jobs.batch_keeps_until(keys, facts.head, now)
+    local until_ms = head.tags ~= '' and jobs.batch_keeps_until(keys, head, now)
     if until_ms then facts.marks = jobs.with(facts.marks, jobs.KEPT_FOR_BATCH) end
     jobs.keep_facts(changes, id, facts)
     local kept = state == jobs.DEAD and changes.buried or changes.finished
@@ -78,9 +78,9 @@ function jobs.end_job(keys, changes, id, facts, state, reason, outcome, now)
     local size = #kept
     kept[size + 1] = until_ms and whole(until_ms) or keys.now
     kept[size + 2] = id
-    jobs.tally(changes, 'kept_bytes', jobs.kept_bytes(facts))
+    tallies.kept_bytes = tallies.kept_bytes + jobs.kept_bytes(facts)
   end
-  jobs.tally(changes, word, 1)
+  tallies[word] = (tallies[word] or 0) + 1
 end
 
 -- The history has one entry for each attempt that has ended, and one for each job that ended without one: what the archive
@@ -93,32 +93,32 @@ jobs.ENDED = '>BHI6I4I6Bc0Bc0Bc0Bc0Bc0Bc0Bc0i4I6c1Bc0'
 jobs.HISTORY_LENGTH, jobs.HISTORY_CAP, jobs.REMOVED = '100000', '10000000', '-'
 
 -- How many entries are kept: more while somebody has said that they are still to be read (see marks.lua).
-local function history_limit(length, cap, marked_until, now)
+function jobs.history_limit(length, cap, marked_until, now)
   length = length or jobs.HISTORY_LENGTH
   if not marked_until or tonumber(marked_until) <= now then return length end
   cap = cap or jobs.HISTORY_CAP
   return tonumber(cap) > tonumber(length) and cap or length
 end
 
-local function pack_ended(id, type, tenant, priority, created, bytes, attempt, outcome, waited_ms, ran_us, cpu_us, worker, state,
-    error_type, now)
-  return struct.pack(jobs.ENDED, jobs.LAYOUT, attempt, waited_ms > 0 and waited_ms or 0, bytes, now, #id, id, #type, type,
-    #tenant, tenant, #worker, worker, #outcome, outcome, #ran_us, ran_us, #cpu_us, cpu_us, priority, created, state,
+function jobs.pack_ended(id, facts, attempt, outcome, waited_ms, ran_us, cpu_us, worker, state, error_type, now)
+  local head = facts.head
+  local type, tenant = head.type, head.tenant
+  return struct.pack(jobs.ENDED, jobs.LAYOUT, attempt, waited_ms > 0 and waited_ms or 0, facts.bytes, now, #id, id, #type, type,
+    #tenant, tenant, #worker, worker, #outcome, outcome, #ran_us, ran_us, #cpu_us, cpu_us, head.priority, facts.created, state,
     #error_type, error_type)
 end
 
 -- That a job has ended which no worker held: it waited since it was ready, if it was.
 -- seldom
 function jobs.record_ending(changes, id, facts, outcome, state, now)
-  local head, entries = facts.head, changes.entries
-  entries[#entries + 1] = pack_ended(id, head.type, head.tenant, head.priority, facts.created, facts.bytes, 0, outcome,
-    now - facts.since, '0', '0', '', state, '', now)
+  local entries = changes.entries
+  entries[#entries + 1] = jobs.pack_ended(id, facts, 0, outcome, now - facts.since, '0', '0', '', state, '', now)
 end
 
 function jobs.record_entries(keys, entries, now)
   local settings = keys.settings or jobs.read_settings(keys)
   local call, history = redis.call, keys.history
-  local length = history_limit(settings.history_length, settings.history_cap, settings.marked_until, now)
+  local length = jobs.history_limit(settings.history_length, settings.history_cap, settings.marked_until, now)
   for index = 1, #entries do call('XADD', history, 'MAXLEN', '~', length, '*', 'attempt', entries[index]) end
 end
 

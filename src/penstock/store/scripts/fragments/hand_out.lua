@@ -74,13 +74,13 @@ end
 
 -- Whoever asks may not handle what was put aside, now or before; then the wake-up or the alarm that made it ask is for
 -- somebody who does. `types` are those put aside now; of the others some are tried, as there may be many that nobody handles.
-jobs.STRAYS_TRIED = 16
+jobs.UNHANDLED_TRIED = 16
 
 -- seldom
-function jobs.wake_for_strays(keys, worker, types)
+function jobs.wake_for_unhandled(keys, worker, types)
   jobs.leave_idle(keys, worker)
   if redis.call('SCARD', keys.idle) == 0 then return end
-  for _, type in ipairs(redis.call('SRANDMEMBER', keys.strays, jobs.STRAYS_TRIED)) do
+  for _, type in ipairs(redis.call('SRANDMEMBER', keys.unhandled_types, jobs.UNHANDLED_TRIED)) do
     if redis.call('SISMEMBER', keys.paused_types, type) == 0 then types[type] = true end
   end
   if next(types) then jobs.wake_for_types(keys, types) end
@@ -157,13 +157,13 @@ function jobs.hand_out(keys, changes, claim, now)
   if wanted < 1 then
     return {'limited', jobs.wait_for_more(keys, claim, 0, now, jobs.next_token_at(limit, now)), schedules}
   end
-  local taken, may_be_more, strayed = jobs.choose_jobs(keys, changes, claim, wanted, ageing_ms and tonumber(ageing_ms), now)
+  local taken, may_be_more, unhandled_now = jobs.choose_jobs(keys, changes, claim, wanted, ageing_ms and tonumber(ageing_ms), now)
   if limit then limit.used = #taken end
   if keys.is_used.limits then jobs.save_limits(keys, now) end
   local first, reply = 0, {}
   if #taken > 0 then first, reply = jobs.start_chosen(keys, changes, claim, taken, now) end
   local wait_ms, is_reached = -1, limit and jobs.room_in(limit) < 1
-  if next(strayed) or (keys.is_used.strays and not is_reached) then jobs.wake_for_strays(keys, claim.worker, strayed) end
+  if next(unhandled_now) or (keys.is_used.unhandled_types and not is_reached) then jobs.wake_for_unhandled(keys, claim.worker, unhandled_now) end
   if may_be_more and #taken < claim.limit and not is_reached then
     -- What is next must not run beside this, or too much had to be put aside: there is more to look at.
     local is_apart = redis.call('HEXISTS', keys.suspects, claim.worker) == 1

@@ -16,13 +16,16 @@ function jobs.keys_beside(meta)
     end})
 end
 
--- The version of all records of a queue. What a newer version has written may mean something else, so it is left alone;
--- so is what has a layout that is no number.
-jobs.LAYOUT = 1
+-- The version of all records of a queue. What another version has written means something else, so it is left alone; so
+-- is what has a layout that is no number.
+jobs.LAYOUT = 2
 
-function jobs.refuse_newer(keys)
-  local layout = redis.call('HGET', keys.meta, 'layout') or jobs.LAYOUT
-  return (tonumber(layout) or math.huge) > jobs.LAYOUT and {'newer', layout} or nil
+function jobs.refuse_other_layout(layout)
+  return layout and tonumber(layout) ~= jobs.LAYOUT and {'other_layout', layout} or nil
+end
+
+function jobs.refuse_layout(keys)
+  return jobs.refuse_other_layout(redis.call('HGET', keys.meta, 'layout'))
 end
 
 -- Reads one fact of each key that is about to be written to, which finds a key of the wrong type.
@@ -40,7 +43,7 @@ end
 -- The same for keys that hardly any queue has: one question is enough if there are none.
 jobs.RARE = {limits = 'HLEN', buckets = 'HLEN', busy = 'HLEN', shares = 'HLEN', suspects = 'HLEN', progress = 'HLEN',
   unique_jobs = 'HLEN', due = 'ZCARD', buried = 'ZCARD', windows = 'ZCARD', unparks = 'ZCARD',
-  slots = 'ZCARD', alarms = 'ZCARD', keeps = 'ZCARD', paused_types = 'SCARD', strays = 'SCARD'}
+  slots = 'ZCARD', alarms = 'ZCARD', keeps = 'ZCARD', paused_types = 'SCARD', unhandled_types = 'SCARD'}
 
 function jobs.guard_rare(keys)
   local names, is_used = {}, {}

@@ -2,13 +2,14 @@
 -- has happened since, and exists only once something has: a job that was sent and waits has none, which keeps
 -- a backlog small. Both carry the head, so that nothing but handing out ever reads the data, which may be large.
 --
--- head    flags, type, and of the rest what differs from the usual, which the flags say: priority, attempts, timeout,
+-- head    flags (32 bits), type, and of the rest what differs from the usual, which the flags say: priority, attempts, timeout,
 --         expiry, tenant, limit key, unique key, backoff, tags, words
 -- record  layout, created, number; head; data
 -- facts   layout, state, marks, turn, created, number, failures, crashes, since, updated, started, finished, process,
 --         bytes; worker, reason, head; outcome
 --
 -- `since` is when the job became ready, or is due: what it waits from then on is what the queue is to blame for.
+jobs.HEAD = '>I4Bc0'
 jobs.RECORD = '>BI6I6Hc0'
 jobs.FACTS = '>Bc1BI6I6I6HBI6I6I6I6I7I4Bc0Bc0Hc0'
 
@@ -30,8 +31,6 @@ function jobs.open_parts(head, text, at)
 end
 
 jobs.FORGET_WHEN_DONE, jobs.AT_MOST_ONCE = 1, 2
--- At most once, unique, with a key, tags or words: what a plain job is not (see plain.lua).
-jobs.NOT_PLAIN = 55358
 jobs.UNIQUE_QUEUED, jobs.UNIQUE_UNTIL_DONE, jobs.UNIQUE_WINDOW, jobs.UNIQUE_SCHEDULED = 4, 8, 16, 32
 -- Marks of facts.
 jobs.CANCEL_ASKED, jobs.HAS_ATTEMPTS, jobs.HAS_LOG, jobs.HAS_PROGRESS, jobs.KEPT_FOR_BATCH = 1, 2, 4, 8, 16
@@ -52,7 +51,7 @@ jobs.heads = {}
 function jobs.open_head(text)
   local head = jobs.heads[text]
   if head then return head end
-  local flags, type, at = struct.unpack('>HBc0', text)
+  local flags, type, at = struct.unpack(jobs.HEAD, text)
   head = {text = text, flags = flags, type = type, priority = 0, attempts = 1, timeout_ms = 0, expires_ms = 0, tenant = '',
     key = '', unique = '', backoff = '', tags = '', words = ''}
   if flags >= jobs.FIRST_PART then jobs.open_parts(head, text, at) end
@@ -65,25 +64,30 @@ function jobs.open_head(text)
     for _, tag in ipairs(jobs.split(head.tags)) do head.dimensions[#head.dimensions + 1] = 'G:' .. tag end
   end
   head.words = head.words ~= '' and jobs.split(head.words) or {}
-  head.is_plain = bit.band(flags, jobs.NOT_PLAIN + jobs.FORGET_WHEN_DONE) == 0
   head.line = (head.priority == 0 and '0:' or whole(head.priority) .. ':') .. head.tenant
   jobs.heads[text] = head
   return head
 end
 
--- The same head with another priority.
+-- The same head with another priority, which is the first of its parts.
 -- seldom
 function jobs.reprioritised(head, priority)
-  local type_ends = 3 + #head.type
-  local rest = string.sub(head.text, type_ends + (jobs.has(head.flags, 64) and 5 or 1))
-  return jobs.open_head(struct.pack('>H', jobs.with(head.flags, 64)) .. string.sub(head.text, 3, type_ends) ..
-    struct.pack('>i4', priority) .. rest)
+  local _, _, at = struct.unpack(jobs.HEAD, head.text)
+  local rest = string.sub(head.text, at + (jobs.has(head.flags, jobs.FIRST_PART) and 4 or 0))
+  return jobs.open_head(struct.pack(jobs.HEAD, jobs.with(head.flags, jobs.FIRST_PART), #head.type, head.type) ..
+    struct.pack(jobs.PART_FORMATS[1], priority) .. rest)
 end
 
 function jobs.new_facts(created, number, head, bytes)
   return {state = jobs.READY, marks = 0, turn = number, created = created, number = number, failures = 0, crashes = 0,
     since = created, updated = created, started = 0, finished = 0, process = 0, bytes = bytes, worker = '', reason = '',
     head = head, outcome = ''}
+end
+
+-- Returns a function of number and data, as many jobs that are sent together share the rest.
+function jobs.record_packer(created, head)
+  local pack, before, after = struct.pack, struct.pack('>BI6', jobs.LAYOUT, created), struct.pack('>Hc0', #head.text, head.text)
+  return function(number, data) return before .. pack('>I6', number) .. after .. data end
 end
 
 -- Facts of a job of which only the record exists, and where its data begins.

@@ -84,42 +84,11 @@ function jobs.settle_job(keys, changes, item, again, anew, now)
     if outcome ~= 'stopped' then jobs.tell(keys, changes, 'retried', id, facts, payload) end
   end
   if outcome ~= 'stopped' or is_cancelled then
-    local head, entries = facts.head, changes.entries
-    entries[#entries + 1] = pack_ended(id, head.type, head.tenant, head.priority, facts.created, facts.bytes,
-      outcome == 'stopped' and 0 or attempt, is_cancelled and 'cancelled' or outcome == 'final' and 'failed' or outcome, waited_ms, item[5], item[6], worker,
-      facts.state, outcome ~= 'done' and payload ~= '' and jobs.error_type(payload) or '', now)
+    local entries, word = changes.entries, is_cancelled and 'cancelled' or outcome == 'final' and 'failed' or outcome
+    local error_type = outcome ~= 'done' and payload ~= '' and jobs.error_type(payload) or ''
+    entries[#entries + 1] = jobs.pack_ended(id, facts, outcome == 'stopped' and 0 or attempt, word, waited_ms, item[5], item[6],
+      worker, facts.state, error_type, now)
   end
-end
-
--- That a plain job is done, as most are: what is to be written is put together at once, without a table for each job.
--- Nothing is written yet. False if the job has to be settled one by one.
-function jobs.settle_plain(keys, changes, id, text, outcome, ran_us, cpu_us, payload, now)
-  if outcome ~= 'done' or not text then return false end
-  local _, state, marks, turn, created, number, failures, crashes, since, _, started, _, process, bytes, worker, _, head_text =
-    struct.unpack(jobs.FACTS, text)
-  local head = jobs.open_head(head_text)
-  if not head.is_plain or state ~= jobs.RUNNING or marks > 0 or crashes > 0 then return false end
-  if (keys.listeners or jobs.ask_listeners(keys, id)).to_events then return false end
-  jobs.check_lists(keys, head, jobs.DONE, number, 0)
-  local entries, facts, finished = changes.entries, changes.facts, changes.finished
-  entries[#entries + 1] = pack_ended(id, head.type, head.tenant, head.priority, created, bytes, failures + 1, 'done',
-    started - since, ran_us, cpu_us, worker, jobs.DONE, '', now)
-  local size = #facts
-  facts[size + 1], facts[size + 2] = id, struct.pack(jobs.FACTS, jobs.LAYOUT, jobs.DONE, 0, turn, created, number, failures, 0, since, now,
-    started, now, process, bytes, #worker, worker, 0, '', #head_text, head_text) .. payload
-  size = #finished
-  finished[size + 1], finished[size + 2] = keys.now, id
-  local moved = jobs.moved_with(changes, head)
-  jobs.list_job(moved, jobs.DONE, number, id, 'SADD', 1)
-  moved.counts[jobs.RUNNING] = (moved.counts[jobs.RUNNING] or 0) - 1
-  local tallies = changes.meta
-  tallies.finished, tallies.done, tallies.kept_bytes = tallies.finished + 1, tallies.done + 1, tallies.kept_bytes + bytes + #payload
-  local channel = jobs.awaiting_channel(keys, id)
-  if channel then
-    local is_said, notices = #payload <= jobs.NOTICE_BYTES, changes.notices
-    notices[#notices + 1] = {channel, struct.pack(jobs.NOTICE, #id, id, jobs.DONE, is_said and 'y' or 'n', 0, '') .. (is_said and payload or '')}
-  end
-  return true
 end
 
 -- Looks at every list and line that these jobs may be on, before anything is written.

@@ -11,3 +11,8 @@ local function have_subscribers(one, other)
   local found = redis.call('PUBSUB', 'SHARDNUMSUB', one, other)
   return found[2] > 0, found[4] > 0
 end
+
+-- Whether a worker listens to a channel of its own.
+local function is_heard(channel)
+  return redis.call('PUBSUB', 'SHARDNUMSUB', channel)[2] > 0
+end

@@ -9,7 +9,7 @@
 -- ARGV[2] ids...     int     1 to 1000
 --
 -- Returns {'ok', word...}       for each: 'cancelled', 'asked', 'absent', or the code of the state that it is in
---         {'newer', layout}     the queue was written by a newer version
+--         {'other_layout', layout}     the queue was written by another version
 -- include clock channels memory chunks job_keys moves records changes lines endings job_queue
 local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation = ARGV[1]
@@ -19,7 +19,7 @@ if done then return done end
 
 jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs', 'progress'},
   zset = {'due', 'finished', 'buried', 'windows', 'keeps'}, stream = {'history'}})
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 local ids, seen, reply = {}, {}, {'ok'}
 for index = 2, #ARGV do ids[index - 1] = ARGV[index] end

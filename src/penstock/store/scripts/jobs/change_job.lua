@@ -12,7 +12,7 @@
 -- Returns {'ok', state}         the code of the state that the job is in now
 --         {'absent'}            there is no such job
 --         {'state', state}      the job is in a state in which this cannot be changed
---         {'newer', layout}     the queue was written by a newer version
+--         {'other_layout', layout}     the queue was written by another version
 -- include clock channels memory chunks job_keys moves records changes lines endings wake job_queue
 local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation, id, change, value = unpack(ARGV)
@@ -21,7 +21,7 @@ local done = recall(memory, operation)
 if done then return done end
 
 jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs'}, zset = {'levels', 'due', 'windows'}, set = {'idle'}})
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 local facts = jobs.read_facts(keys, {id})[1]
 if not facts then
@@ -57,8 +57,7 @@ if change == 'priority' then
   -- The record is what a worker gets, so it must say the same.
   local record = redis.call('HGET', keys.jobs, id)
   local _, data_at = jobs.facts_of_record(record)
-  redis.call('HSET', keys.jobs, id, struct.pack(jobs.RECORD, jobs.LAYOUT, facts.created, facts.number, #facts.head.text,
-    facts.head.text) .. string.sub(record, data_at))
+  redis.call('HSET', keys.jobs, id, jobs.record_packer(facts.created, head)(facts.number, string.sub(record, data_at)))
 else
   jobs.move_job(changes, id, facts, state, now)
   facts.since = math.max(due, 0)

@@ -4,10 +4,10 @@
 -- ARGV[1] listings...  string  as page_jobs has them
 --
 -- Returns {'ok', count...}
---         {'newer', layout}   the queue was written by a newer version
+--         {'other_layout', layout}   the queue was written by another version
 -- include job_keys
 local keys = jobs.keys_beside(KEYS[1])
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 local reply = {'ok'}
 for index = 1, #ARGV do reply[index + 1] = tonumber(redis.call('HGET', keys.meta, ARGV[index])) or 0 end

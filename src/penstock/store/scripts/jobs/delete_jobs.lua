@@ -12,8 +12,8 @@
 --
 -- Returns {'ok', removed, left, running, incarnation}   the incarnation to take off the list of queues, or empty
 --         {'no_queue'}                                  there is no such queue
---         {'newer', layout}                             the queue was written by a newer version
--- include clock channels memory chunks job_keys records changes endings job_queue plain stages
+--         {'other_layout', layout}                             the queue was written by another version
+-- include clock channels memory chunks job_keys records changes endings job_queue stages
 local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation, limit, last = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 
@@ -21,14 +21,14 @@ local done = recall(memory, operation)
 if done then return done end
 
 jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs', 'progress'},
-  zset = {'due', 'finished', 'buried', 'windows', 'levels', 'unparks', 'batch_times', 'keeps'}, set = {'strays'}, list = {'moving'}})
+  zset = {'due', 'finished', 'buried', 'windows', 'levels', 'unparks', 'batch_times', 'keeps'}, set = {'unhandled_types'}, list = {'moving'}})
 redis.call('HLEN', keys.batches)
 local incarnation, staged = unpack(redis.call('HMGET', keys.meta, 'incarnation', 'staged'))
 if not incarnation then
   allow_when_full(memory)
   return remember(memory, operation, {'no_queue'})
 end
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 
 local STATES = {jobs.READY, jobs.SCHEDULED, jobs.BLOCKED, jobs.DONE, jobs.DEAD, jobs.CANCELLED}
@@ -100,17 +100,17 @@ if last == '1' and left == 0 and running == 0 then
     end
     if redis.call('EXISTS', ring) == 0 then redis.call('ZREM', keys.levels, priority) end
   end
-  for _, type in ipairs(redis.call('SRANDMEMBER', keys.strays, limit)) do
-    redis.call('UNLINK', keys['stray:'] .. type)
-    redis.call('SREM', keys.strays, type)
+  for _, type in ipairs(redis.call('SRANDMEMBER', keys.unhandled_types, limit)) do
+    redis.call('UNLINK', keys['unhandled:'] .. type)
+    redis.call('SREM', keys.unhandled_types, type)
   end
   for _, key in ipairs(redis.call('ZRANGE', keys.unparks, 0, limit - 1)) do
     redis.call('UNLINK', keys['parked:'] .. key)
     redis.call('ZREM', keys.unparks, key)
   end
-  left = redis.call('ZCARD', keys.levels) + redis.call('SCARD', keys.strays) + redis.call('ZCARD', keys.unparks)
+  left = redis.call('ZCARD', keys.levels) + redis.call('SCARD', keys.unhandled_types) + redis.call('ZCARD', keys.unparks)
   if left == 0 then
-    keep_all_notes(keys.meta, keys.base)
+    jobs.keep_newest(keys)
     for _, kind in ipairs({'meta', 'unique_jobs', 'windows', 'limits', 'buckets', 'busy', 'shares', 'paused_types',
         'suspects', 'progress', 'alarms', 'batches', 'batch_times', 'keeps', 'schedules', 'slots', 'history', 'marks'}) do
       redis.call('UNLINK', keys[kind])

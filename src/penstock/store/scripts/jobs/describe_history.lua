@@ -10,7 +10,7 @@
 --                     empty if there is none; added: how many entries there ever were, -1 if the server does not count
 --                     them; is_there: 1 if the anchor is; next: the first entry after it; marks: reader, mark, ...
 --         {'tasks'}           the queue holds plain tasks
---         {'newer', layout}   the queue was written by a newer version
+--         {'other_layout', layout}   the queue was written by another version
 -- include clock chunks job_keys records endings job_queue
 local keys, anchor = jobs.keys_beside(KEYS[1]), ARGV[1]
 

@@ -6,12 +6,12 @@
 --
 -- Returns {'ok', now, facts, name, value, ...}   what was found, by name
 --         {'absent'}            there is no such job
---         {'newer', layout}     the queue was written by a newer version
+--         {'other_layout', layout}     the queue was written by another version
 -- include clock chunks job_keys types records lines limits choose job_queue
 local keys = jobs.keys_beside(KEYS[1])
 local id, depth = ARGV[1], tonumber(ARGV[2])
 
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 local facts = jobs.read_facts(keys, {id})[1]
 if not facts then return {'absent'} end
@@ -55,11 +55,11 @@ if facts.state == jobs.READY then
     return low, redis.call('ZSCORE', key, aside)
   end
   local parked, is_parked = aside_before(keys['parked:'] .. head.key)
-  local strayed, is_stray = aside_before(keys['stray:'] .. head.type)
+  local unhandled, is_unhandled = aside_before(keys['unhandled:'] .. head.type)
   say('parked_before', parked)
-  say('aside_before', parked + strayed)
+  say('aside_before', parked + unhandled)
   -- Whoever is put aside is not in line: what stands there does not hold it back.
-  local is_aside = is_parked or is_stray
+  local is_aside = is_parked or is_unhandled
   local at = is_aside and 0 or redis.call('LPOS', keys['line:'] .. head.line, jobs.entry_of(id, facts), 'MAXLEN', depth + 1)
   say('ahead_in_line', at or -1)
   say('tenants', redis.call('ZCARD', keys['ring:'] .. whole(head.priority)))

@@ -4,10 +4,10 @@
 -- KEYS[2] running  hash    process id -> job, of this worker
 --
 -- Returns {'ok', process...}
---         {'newer', layout}   the queue was written by a newer version
+--         {'other_layout', layout}   the queue was written by another version
 -- include clock chunks job_keys records
 local keys, running = jobs.keys_beside(KEYS[1]), KEYS[2]
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 local processes = redis.call('HKEYS', running)
 local reply = {'ok'}

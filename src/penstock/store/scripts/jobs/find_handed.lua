@@ -5,10 +5,10 @@
 -- ARGV[1] known...  int     processes that the worker knows of
 --
 -- Returns {'ok', process, id, record, 'failures crashes', ...}
---         {'newer', layout}   the queue was written by a newer version
+--         {'other_layout', layout}   the queue was written by another version
 -- include clock chunks job_keys records
 local keys, running = jobs.keys_beside(KEYS[1]), KEYS[2]
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 local is_known, processes = {}, {}
 for _, process in ipairs(ARGV) do is_known[process] = true end

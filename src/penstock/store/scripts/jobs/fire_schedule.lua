@@ -17,8 +17,8 @@
 --         {'taken', id}     a job with this id is there already; make another id, then send again
 --         {'full', waiting, max, bytes, max_bytes, added, added_bytes}   there is no room for these jobs; -1: no maximum
 --         {'no_number', name}                        what new jobs need is stored but is no number
---         {'newer', layout}    the queue was written by a newer version
--- include clock channels memory queue chunks job_keys records changes lines endings wake job_queue admit plain
+--         {'other_layout', layout}    the queue was written by another version
+-- include clock channels memory queue chunks job_keys records changes lines endings wake job_queue admit
 local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation, name, definition, slot, next_slot = unpack(ARGV, 1, 5)
 local FIRST_GROUP = 6
@@ -28,7 +28,7 @@ if done then return done end
 
 jobs.guard_admission(keys)
 jobs.guard(keys, {hash = {'schedules'}, zset = {'slots'}})
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 local stored = redis.call('ZSCORE', keys.slots, name)
 if not stored or tonumber(stored) ~= tonumber(slot) or redis.call('HGET', keys.schedules, name) ~= definition then

@@ -14,7 +14,7 @@
 --         {'no_queue'}       register the queue, then send again with an incarnation
 --         {'queue_exists'}   under another incarnation; unregister this one, then send again without
 --         {'tasks'}          the queue holds plain tasks
---         {'newer', layout}  the queue was written by a newer version
+--         {'other_layout', layout}  the queue was written by another version
 -- include clock memory queue chunks job_keys records job_queue
 local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation, worker, incarnation, types = unpack(ARGV)

@@ -12,7 +12,7 @@
 -- ARGV[4] death      bytes   how it died, for the records of what it held; empty if that is not known
 --
 -- Returns {'ok', returned, dead}     how many jobs wait again, and how many have come to their end
---         {'newer', layout}          the queue was written by a newer version
+--         {'other_layout', layout}          the queue was written by another version
 -- include clock channels memory chunks job_keys types records changes lines endings wake limits choose settle job_queue
 local memory, keys, running = KEYS[1], jobs.keys_beside(KEYS[2]), KEYS[3]
 local operation, worker, lost, death = unpack(ARGV)
@@ -23,7 +23,7 @@ if done then return done end
 jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'types'}, zset = {'levels', 'finished'},
   set = {'members', 'idle'}, stream = {'history'}})
 keys.is_used = jobs.guard_rare(keys)
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal and redis.call('SISMEMBER', keys.members, worker) == 0 then
   -- Whoever was not let in has nothing to leave, and could never go otherwise.
   allow_when_full(memory)
@@ -50,7 +50,6 @@ allow_when_full(memory)
 redis.call('SREM', keys.members, worker)
 redis.call('SREM', keys.idle, worker, '+' .. worker)
 redis.call('HDEL', keys.types, worker)
-redis.call('HDEL', keys.meta, 'reported ' .. worker)
 redis.call('ZREM', keys.alarms, worker)
 redis.call('HDEL', keys.suspects, worker)
 local back, unparked = jobs.settle_jobs(keys, changes, running, worker, held, now)

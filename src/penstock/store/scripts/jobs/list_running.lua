@@ -4,10 +4,10 @@
 -- KEYS[2] running  hash    process id -> job, of this worker
 --
 -- Returns {'ok', process, id, ...}
---         {'newer', layout}   the queue was written by a newer version
+--         {'other_layout', layout}   the queue was written by another version
 -- include job_keys
 local keys, running = jobs.keys_beside(KEYS[1]), KEYS[2]
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 local reply = redis.call('HGETALL', running)
 table.insert(reply, 1, 'ok')

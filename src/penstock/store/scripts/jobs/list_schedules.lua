@@ -4,10 +4,10 @@
 -- ARGV[1] names...  string  all if none is given; a queue has a thousand at most
 --
 -- Returns {'ok', now, name, definition, slot, ...}   slot: when it is due next, empty if never again
---         {'newer', layout}                       the queue was written by a newer version
+--         {'other_layout', layout}                       the queue was written by another version
 -- include clock chunks job_keys
 local keys = jobs.keys_beside(KEYS[1])
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 local names = #ARGV > 0 and ARGV or redis.call('HKEYS', keys.schedules)
 local reply = {'ok', whole(now_ms())}

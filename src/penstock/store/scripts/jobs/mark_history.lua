@@ -14,7 +14,7 @@
 --         {'absent'}           there is no such queue, so there is nothing to keep
 --         {'too_many', count}  the queue has as many readers as it may have
 --         {'tasks'}            the queue holds plain tasks
---         {'newer', layout}    the queue was written by a newer version
+--         {'other_layout', layout}    the queue was written by another version
 -- include clock memory chunks job_keys records job_queue endings marks
 local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation, reader, place = unpack(ARGV)

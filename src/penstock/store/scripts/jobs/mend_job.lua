@@ -8,13 +8,13 @@
 -- ARGV[3] depth  int   how far to look for the job in its line
 --
 -- Returns {'ok', wrong}       1 if something was wrong
---         {'newer', layout}   the queue was written by a newer version
+--         {'other_layout', layout}   the queue was written by another version
 -- include clock channels chunks job_keys records changes lines endings wake job_queue
 local keys = jobs.keys_beside(KEYS[1])
 local write, id, depth = ARGV[1] == '1', ARGV[2], tonumber(ARGV[3])
 
 jobs.guard(keys, {hash = {'meta', 'jobs', 'facts'}, zset = {'levels', 'due', 'finished', 'buried'}, set = {'idle'}})
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 local record, facts = redis.call('HGET', keys.jobs, id), jobs.read_facts(keys, {id})[1]
 local state = record and facts.state or ''
@@ -22,7 +22,7 @@ local state = record and facts.state or ''
 -- In a line that is too long to be looked through, it may stand.
 local function may_stand_in_line()
   local aside, line = jobs.aside_of(id, facts), keys['line:'] .. facts.head.line
-  return redis.call('ZSCORE', keys['stray:'] .. facts.head.type, aside) or
+  return redis.call('ZSCORE', keys['unhandled:'] .. facts.head.type, aside) or
     redis.call('ZSCORE', keys['parked:'] .. facts.head.key, aside) or
     redis.call('LPOS', line, jobs.entry_of(id, facts), 'MAXLEN', depth) or redis.call('LLEN', line) > depth
 end

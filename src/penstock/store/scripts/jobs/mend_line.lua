@@ -2,17 +2,17 @@
 --
 -- KEYS[1] meta   hash    settings and counters; its tag names all other keys of the queue
 -- ARGV[1] write  int     0: only say whether something is wrong
--- ARGV[2] kind   string  'line', 'ring', 'stray' or 'parked'
+-- ARGV[2] kind   string  'line', 'ring', 'unhandled' or 'parked'
 -- ARGV[3] name   bytes   the line (priority, colon, tenant), priority, type or key
 --
 -- Returns {'ok', wrong}       how much was wrong
---         {'newer', layout}   the queue was written by a newer version
+--         {'other_layout', layout}   the queue was written by another version
 -- include clock channels chunks job_keys records lines wake job_queue
 local keys = jobs.keys_beside(KEYS[1])
 local write, kind, name = ARGV[1] == '1', ARGV[2], ARGV[3]
 
-jobs.guard(keys, {hash = {'meta'}, zset = {'levels', 'unparks'}, set = {'strays', 'idle'}})
-local refusal = jobs.refuse_newer(keys)
+jobs.guard(keys, {hash = {'meta'}, zset = {'levels', 'unparks'}, set = {'unhandled_types', 'idle'}})
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 
 -- What is to be done: each a command with its arguments.
@@ -24,9 +24,9 @@ end
 
 local function exists(key) return redis.call('EXISTS', key) == 1 end
 
-if kind == 'stray' then
-  compare(exists(keys['stray:'] .. name), redis.call('SISMEMBER', keys.strays, name) == 1,
-    {'SADD', keys.strays, name}, {'SREM', keys.strays, name})
+if kind == 'unhandled' then
+  compare(exists(keys['unhandled:'] .. name), redis.call('SISMEMBER', keys.unhandled_types, name) == 1,
+    {'SADD', keys.unhandled_types, name}, {'SREM', keys.unhandled_types, name})
 elseif kind == 'parked' then
   compare(exists(keys['parked:'] .. name), redis.call('ZSCORE', keys.unparks, name),
     {'ZADD', keys.unparks, whole(now_ms()), name}, {'ZREM', keys.unparks, name})

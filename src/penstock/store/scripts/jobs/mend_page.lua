@@ -9,14 +9,14 @@
 -- ARGV[4] ids...   int     jobs that may belong there or not; up to 1000
 --
 -- Returns {'ok', wrong}       how much was wrong
---         {'newer', layout}   the queue was written by a newer version
+--         {'other_layout', layout}   the queue was written by another version
 -- include clock chunks job_keys records changes job_queue
 local keys = jobs.keys_beside(KEYS[1])
 local write, listing, page = ARGV[1] == '1', ARGV[2], ARGV[3]
 local FIRST_ID = 4
 
 jobs.guard(keys, {hash = {'meta', 'jobs', 'facts'}})
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 local ids = {}
 for index = FIRST_ID, #ARGV do ids[#ids + 1] = ARGV[index] end

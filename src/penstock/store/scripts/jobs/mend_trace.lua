@@ -4,20 +4,20 @@
 --
 -- KEYS[1] meta   hash    settings and counters; its tag names all other keys of the queue
 -- ARGV[1] write   int     0: only say whether there is something to forget
--- ARGV[2] kind    string  'types', 'reported', 'alarms' or 'suspects' of a worker; 'progress', 'log' or 'attempts' of a job;
+-- ARGV[2] kind    string  'types', 'alarms' or 'suspects' of a worker; 'progress', 'log' or 'attempts' of a job;
 --                         'slots' of a schedule; 'unique_jobs' or 'windows' of a unique key
 -- ARGV[3] owner   bytes   the worker, job, schedule or key
 -- ARGV[4] holder  string  the job that holds the key; else empty
 --
 -- Returns {'ok', wrong}       1 if there was something
---         {'newer', layout}   the queue was written by a newer version
+--         {'other_layout', layout}   the queue was written by another version
 -- include clock chunks job_keys records job_queue
 local keys = jobs.keys_beside(KEYS[1])
 local write, kind, owner, holder = ARGV[1] == '1', unpack(ARGV, 2)
 
 jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'types', 'suspects', 'progress', 'schedules', 'unique_jobs'},
   zset = {'alarms', 'slots', 'windows'}, set = {'members'}})
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 
 -- The states in which a job may hold its unique key.
@@ -30,7 +30,7 @@ local function may_hold(facts)
 end
 
 local function is_gone()
-  if kind == 'types' or kind == 'alarms' or kind == 'reported' then return redis.call('SISMEMBER', keys.members, owner) == 0 end
+  if kind == 'types' or kind == 'alarms' then return redis.call('SISMEMBER', keys.members, owner) == 0 end
   if kind == 'suspects' then
     local id = redis.call('HGET', keys.suspects, owner)
     local facts = id and jobs.read_facts(keys, {id})[1]
@@ -49,7 +49,6 @@ end
 local is_list = kind == 'log' or kind == 'attempts'
 local is_sorted = kind == 'alarms' or kind == 'slots' or kind == 'windows'
 local key, field = is_list and keys[kind .. ':'] .. owner or keys[kind], owner
-if kind == 'reported' then key, field = keys.meta, 'reported ' .. owner end
 local is_kept
 if is_list then
   is_kept = redis.call('EXISTS', key) == 1

@@ -17,8 +17,8 @@
 --         {'empty'}                    there is nothing to move
 --         {'no_number', name}          what new jobs need is stored but is no number
 --         {'tasks'}                    the queue holds plain tasks
---         {'newer', layout}            the queue was written by a newer version
--- include clock channels memory queue chunks job_keys types records changes lines endings wake job_queue choose admit plain stages
+--         {'other_layout', layout}            the queue was written by another version
+-- include clock channels memory queue chunks job_keys types records changes lines endings wake job_queue choose admit stages
 local memory, operation, FIRST_ID = KEYS[1], ARGV[1], 2
 
 local done = recall(memory, operation)

@@ -13,7 +13,7 @@
 --
 -- Returns {'ok'}
 --         {'lease_lost'}      the worker does not hold the job any more
---         {'newer', layout}   the queue was written by a newer version
+--         {'other_layout', layout}   the queue was written by another version
 -- include clock channels memory chunks job_keys records changes
 local memory, keys, running = KEYS[1], jobs.keys_beside(KEYS[2]), KEYS[3]
 local operation, process, progress, max_lines = unpack(ARGV, 1, 4)
@@ -22,7 +22,7 @@ local done = recall(memory, operation)
 if done then return done end
 
 jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'progress'}})
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 local id = redis.call('HGET', running, process)
 local facts = id and jobs.read_facts(keys, {id})[1]

@@ -11,12 +11,12 @@
 -- ARGV[5] order    string  'oldest' or 'newest' first
 --
 -- Returns {'ok', total, page, id, page, id, ...}   each with the number of its page, which a cursor needs
---         {'newer', layout}                     the queue was written by a newer version
+--         {'other_layout', layout}                     the queue was written by another version
 -- include job_keys
 local keys = jobs.keys_beside(KEYS[1])
 local listing, after, from, limit, order = unpack(ARGV)
 limit = tonumber(limit)
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 local is_newest = order == 'newest'
 

@@ -5,16 +5,16 @@
 -- ARGV[2] is_busy   int     1: only for lack of time, and it can still fire schedules
 --
 -- Returns {'ok', wait_ms, schedules}   when to come again (-1: when it has time), the schedules that are due
---         {'newer', layout}            the queue was written by a newer version
+--         {'other_layout', layout}            the queue was written by another version
 -- include clock channels types job_keys wake hand_out
 local keys, worker, is_busy = jobs.keys_beside(KEYS[1]), ARGV[1], ARGV[2] == '1'
 
-jobs.guard(keys, {zset = {'alarms', 'levels', 'due', 'slots'}, set = {'idle', 'strays', 'members'}})
-local refusal = jobs.refuse_newer(keys)
+jobs.guard(keys, {zset = {'alarms', 'levels', 'due', 'slots'}, set = {'idle', 'unhandled_types', 'members'}})
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 redis.call('SREM', keys.idle, worker, '+' .. worker)
 local had_alarm = redis.call('ZREM', keys.alarms, worker) == 1
-local has_more = redis.call('ZCARD', keys.levels) > 0 or redis.call('SCARD', keys.strays) > 0
+local has_more = redis.call('ZCARD', keys.levels) > 0 or redis.call('SCARD', keys.unhandled_types) > 0
 if had_alarm or has_more then wake_workers(keys.idle, keys['wake:'], 1) end
 -- Whoever has been failed meanwhile fires nothing, or its alarm would stand there for nobody.
 if not is_busy or redis.call('SISMEMBER', keys.members, worker) == 0 then return {'ok', -1, {}} end

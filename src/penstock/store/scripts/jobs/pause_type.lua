@@ -11,7 +11,7 @@
 --         {'no_queue'}        register the queue, then send again with an incarnation; or there is nothing to lift
 --         {'queue_exists'}    under another incarnation; unregister this one, then send again without
 --         {'tasks'}           the queue holds plain tasks
---         {'newer', layout}   the queue was written by a newer version
+--         {'other_layout', layout}   the queue was written by another version
 -- include clock channels memory queue job_keys wake job_queue rules
 local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation, incarnation, type, paused = unpack(ARGV)
@@ -20,8 +20,8 @@ local done = recall(memory, operation)
 if done then return done end
 
 jobs.guard(keys, {hash = {'meta'}, set = {'paused_types', 'idle'}})
-local strays = redis.call('ZCARD', keys['stray:'] .. type)
-local refusal = jobs.refuse_newer(keys)
+local unhandled = redis.call('ZCARD', keys['unhandled:'] .. type)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 allow_when_full(memory)
 refusal = jobs.refuse_rule(memory, operation, keys, incarnation)
@@ -30,6 +30,6 @@ if paused == '1' then
   jobs.open_for_rule(keys, incarnation)
   redis.call('SADD', keys.paused_types, type)
 elseif redis.call('SREM', keys.paused_types, type) == 1 then
-  wake_workers(keys.idle, keys['wake:'], 1 + strays)
+  wake_workers(keys.idle, keys['wake:'], 1 + unhandled)
 end
 return remember(memory, operation, {'ok'})

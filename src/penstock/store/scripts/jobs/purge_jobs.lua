@@ -8,7 +8,7 @@
 -- ARGV[4] before     int     ms since 1970; for 'finished' and 'buried'
 --
 -- Returns {'ok', purged, left}   how many went, and how many finished jobs are left
---         {'newer', layout}      the queue was written by a newer version
+--         {'other_layout', layout}      the queue was written by another version
 -- include clock channels memory chunks job_keys records changes endings job_queue
 local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation, limit, states, before = unpack(ARGV)
@@ -17,7 +17,7 @@ local done = recall(memory, operation)
 if done then return done end
 
 jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs', 'progress'}, zset = {'finished', 'buried'}})
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 local now, changes = now_ms(), jobs.new_changes()
 local places, ids, all = {}, {}, {}

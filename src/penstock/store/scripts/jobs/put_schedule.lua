@@ -19,7 +19,7 @@
 --         {'queue_exists'}     under another incarnation; unregister this one, then send again without
 --         {'too_many', count}  the queue has as many schedules as it may have
 --         {'tasks'}            the queue holds plain tasks
---         {'newer', layout}    the queue was written by a newer version
+--         {'other_layout', layout}    the queue was written by another version
 -- include clock channels memory queue chunks job_keys records wake job_queue
 local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation, incarnation, name, definition, slot, read, max = unpack(ARGV)

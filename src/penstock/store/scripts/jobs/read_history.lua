@@ -6,12 +6,12 @@
 -- ARGV[3] limit  int     1 to 10000
 --
 -- Returns {'ok', place, attempt, ...}   as endings.lua packs it
---         {'newer', layout}             the queue was written by a newer version
+--         {'other_layout', layout}             the queue was written by another version
 -- include job_keys
 local keys = jobs.keys_beside(KEYS[1])
 local after, until_, limit = unpack(ARGV)
 
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 local reply = {'ok'}
 for _, entry in ipairs(redis.call('XRANGE', keys.history, after == '-' and '-' or '(' .. after, until_, 'COUNT', limit)) do

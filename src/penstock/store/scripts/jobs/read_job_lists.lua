@@ -6,12 +6,12 @@
 -- ARGV[2] limit   int   1 to 1000
 --
 -- Returns {'ok', total, line...}
---         {'newer', layout}   the queue was written by a newer version
+--         {'other_layout', layout}   the queue was written by another version
 -- include job_keys
 local keys, lines = jobs.keys_beside(KEYS[1]), KEYS[2]
 local offset, limit = tonumber(ARGV[1]), tonumber(ARGV[2])
 
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 local total = redis.call('LLEN', lines)
 local first = offset < 0 and math.max(0, total + offset) or offset

@@ -6,10 +6,10 @@
 --
 -- Returns {'ok', record, facts, progress, ...}   three for each job, empty where there is none; without the data the
 --                                                record is empty if there are facts
---         {'newer', layout}                      the queue was written by a newer version
+--         {'other_layout', layout}                      the queue was written by another version
 -- include clock chunks job_keys records job_queue
 local keys = jobs.keys_beside(KEYS[1])
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 
 local reply = {'ok'}

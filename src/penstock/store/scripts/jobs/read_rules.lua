@@ -4,11 +4,11 @@
 -- ARGV[1] limit  int   how many limits and shares to read at most
 --
 -- Returns {'ok', settings, limits, shares, paused_types}   the first three as name, value, ...
---         {'newer', layout}                                the queue was written by a newer version
+--         {'other_layout', layout}                                the queue was written by another version
 -- include job_keys
 local keys, limit = jobs.keys_beside(KEYS[1]), ARGV[1]
 
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 local names = {'max_length', 'max_bytes', 'ageing_ms', 'keep_ms', 'keep_dead_ms', 'keep_count', 'keep_bytes',
   'history_length', 'history_cap'}

@@ -7,7 +7,7 @@
 --
 -- Returns {'ok'}
 --         {'absent'}          there is none of this name
---         {'newer', layout}   the queue was written by a newer version
+--         {'other_layout', layout}   the queue was written by another version
 -- include memory job_keys
 local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation, name = unpack(ARGV)
@@ -16,7 +16,7 @@ local done = recall(memory, operation)
 if done then return done end
 
 jobs.guard(keys, {hash = {'meta', 'schedules'}, zset = {'slots'}})
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 allow_when_full(memory)
 redis.call('ZREM', keys.slots, name)

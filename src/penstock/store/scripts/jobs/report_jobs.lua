@@ -25,13 +25,11 @@
 --         {refused, 'not_working'}  the worker has not started work here, or was failed since
 --         {refused, 'too_many'}     the worker holds `max_held` jobs already
 --         {refused, 'tasks'}        the queue holds plain tasks
---         {refused, 'newer', layout}  the queue was written by a newer version
--- include clock channels memory chunks job_keys types records changes lines endings wake limits choose hand_out settle job_queue plain report_plain
+--         {refused, 'other_layout', layout}  the queue was written by another version
+-- include clock channels memory chunks job_keys types records changes lines endings wake limits choose hand_out settle job_queue
 local memory, running = KEYS[1], KEYS[3]
 local operation, worker, limit, wait, max_held = unpack(ARGV, 1, 5)
 
-local answer = report_plain(memory, operation, KEYS[2], running)
-if answer then return answer end
 local done = recall(memory, operation)
 
 -- Shared functions from here.
@@ -61,31 +59,24 @@ for index = 1, #processes do
     refused[#refused + 1] = processes[index]
   end
 end
-keys.now = whole(now)
-local held, plain = {}, {}
-for index, text in ipairs(get_fields(keys.facts, held_ids)) do
-  local id, at = held_ids[index], places[index]
-  if jobs.settle_plain(keys, changes, id, text, ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 6], now) then
-    plain[#plain + 1] = ARGV[at]
-  else
-    held[#held + 1] = {ARGV[at], id, text and jobs.open_facts(text) or jobs.read_facts(keys, {id})[1], unpack(ARGV, at + 1, at + EACH - 1)}
-  end
+local held = {}
+for index, facts in ipairs(jobs.read_facts(keys, held_ids)) do
+  local at = places[index]
+  held[index] = {ARGV[at], held_ids[index], facts, unpack(ARGV, at + 1, at + EACH - 1)}
 end
 jobs.check_settling(keys, held)
-local reported = #plain + #held
 
 allow_when_full(memory)
-claim.is_begun = reported > 0
+claim.is_begun = #held > 0
 if #refused > 0 and keys.settings.incarnation then jobs.tally(changes, 'refused', #refused) end
-call_in_chunks('HDEL', running, plain)
 local back, unparked = jobs.settle_jobs(keys, changes, running, worker, held, now)
 local reply = {'idle', -1, {}}
-claim.held = claim.held - reported
+claim.held = claim.held - #held
 if claim.limit > 0 then reply = jobs.hand_out(keys, changes, claim, now) end
-jobs.purge_some(keys, changes, operation, reported, now)
+jobs.purge_some(keys, changes, operation, #held, now)
 -- What waits again, and the slots that have become free, are for whoever is idle.
-local has_freed = back + unparked > 0 or (keys.is_used.limits and reported > 0)
-if has_freed and (redis.call('ZCARD', keys.levels) > 0 or (keys.is_used.strays and redis.call('SCARD', keys.strays) > 0)) then
+local has_freed = back + unparked > 0 or (keys.is_used.limits and #held > 0)
+if has_freed and (redis.call('ZCARD', keys.levels) > 0 or (keys.is_used.unhandled_types and redis.call('SCARD', keys.unhandled_types) > 0)) then
   wake_workers(keys.idle, keys['wake:'], math.max(back + unparked, 1))
 end
 if changes.due_at then jobs.wake_for_alarm(keys, changes.due_at, now) end

@@ -9,11 +9,11 @@
 --
 -- Returns {'ok', cursor, {id, has_facts, state, marks, number, turn, failures, crashes, since, updated, finished, process,
 --                     worker, bytes, outcome_bytes, flags, priority, attempts, type, tenant, key, unique, tags, words}, ...}
---         {'newer', layout}   the queue was written by a newer version
+--         {'other_layout', layout}   the queue was written by another version
 -- include clock chunks job_keys records job_queue
 local keys = jobs.keys_beside(KEYS[1])
 local cursor, table_, count = unpack(ARGV)
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 
 local page = redis.call('HSCAN', keys[table_], cursor, 'COUNT', count)

@@ -20,12 +20,11 @@
 --         {'full', waiting, max, bytes, max_bytes, added, added_bytes}   there is no room for these jobs; -1: no maximum
 --         {'no_number', name}                        what new jobs need is stored but is no number
 --         {'tasks'}                            the queue holds plain tasks
---         {'newer', layout}                    the queue was written by a newer version
--- include clock channels memory queue chunks job_keys types records changes lines endings wake job_queue choose admit plain hand_over
+--         {'other_layout', layout}                    the queue was written by another version
+-- include clock channels memory queue chunks job_keys types records changes lines endings wake job_queue choose admit hand_over
 local memory, operation, incarnation, origin = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 
-local done = hand_over(memory, operation, KEYS[2]) or recall_sent(memory, operation, KEYS[2]) or
-  recall(memory, operation)
+local done = recall(memory, operation)
 if done then return done end
 
 -- Shared functions from here.
@@ -46,6 +45,12 @@ if refusal then
   -- A no is remembered as well, or a copy of the request that arrives late could still add what was refused.
   allow_when_full(memory)
   return remember(memory, operation, refusal)
+end
+
+local taker = jobs.find_taker(keys, sending, now)
+if taker then
+  jobs.hand_over(keys, sending, taker, now)
+  return remember(memory, operation, {'ok'})
 end
 
 jobs.check_admission(keys, sending, now)

@@ -12,7 +12,7 @@
 --         {'no_queue'}        register the queue, then send again with an incarnation; or there is nothing to lift
 --         {'queue_exists'}    under another incarnation; unregister this one, then send again without
 --         {'tasks'}           the queue holds plain tasks
---         {'newer', layout}   the queue was written by a newer version
+--         {'other_layout', layout}   the queue was written by another version
 -- include clock channels memory queue job_keys wake job_queue rules
 local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation, incarnation, key, settings = unpack(ARGV)
@@ -21,7 +21,7 @@ local done = recall(memory, operation)
 if done then return done end
 
 jobs.guard(keys, {hash = {'meta', 'limits', 'buckets'}, zset = {'unparks'}, set = {'idle'}})
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 refusal = jobs.refuse_rule(memory, operation, keys, incarnation)
 if refusal then return refusal end

@@ -11,7 +11,7 @@
 --         {'no_queue'}        register the queue, then send again with an incarnation
 --         {'queue_exists'}    under another incarnation; unregister this one, then send again without
 --         {'tasks'}           the queue holds plain tasks
---         {'newer', layout}   the queue was written by a newer version
+--         {'other_layout', layout}   the queue was written by another version
 -- include clock memory queue job_keys job_queue rules
 local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
 local operation, incarnation, tenant, share = unpack(ARGV)
@@ -20,7 +20,7 @@ local done = recall(memory, operation)
 if done then return done end
 
 jobs.guard(keys, {hash = {'meta', 'shares'}})
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 refusal = jobs.refuse_rule(memory, operation, keys, incarnation)
 if refusal then return refusal end

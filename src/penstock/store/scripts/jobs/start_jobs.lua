@@ -22,7 +22,7 @@
 --         {'not_working'}  the worker has not started work here, or was failed since
 --         {'too_many'}     the worker holds `max_held` jobs already
 --         {'tasks'}        the queue holds plain tasks
---         {'newer', layout}  the queue was written by a newer version
+--         {'other_layout', layout}  the queue was written by another version
 -- include clock channels memory chunks job_keys types records changes lines endings wake limits choose hand_out job_queue
 local memory, keys, running = KEYS[1], jobs.keys_beside(KEYS[2]), KEYS[3]
 local operation, worker, limit, wait, max_held = unpack(ARGV)

@@ -6,12 +6,12 @@
 -- ARGV[3] limit  int     1 to 2000
 --
 -- Returns {'ok', count, place}   how many there were, and where the last of them is; empty if there was none
---         {'newer', layout}      the queue was written by a newer version
+--         {'other_layout', layout}      the queue was written by another version
 -- include job_keys
 local keys = jobs.keys_beside(KEYS[1])
 local after, until_, limit = unpack(ARGV)
 
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 local entries = redis.call('XRANGE', keys.history, '(' .. after, until_, 'COUNT', limit)
 local count = #entries

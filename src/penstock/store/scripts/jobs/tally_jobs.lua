@@ -5,10 +5,10 @@
 -- ARGV[2] match   string  pattern of the listings wanted, as '?T:*'
 --
 -- Returns {'ok', cursor, listing, count, ...}   as HSCAN: one may come twice
---         {'newer', layout}                  the queue was written by a newer version
+--         {'other_layout', layout}                  the queue was written by another version
 -- include job_keys
 local keys = jobs.keys_beside(KEYS[1])
-local refusal = jobs.refuse_newer(keys)
+local refusal = jobs.refuse_layout(keys)
 if refusal then return refusal end
 local page = redis.call('HSCAN', keys.meta, ARGV[1], 'MATCH', ARGV[2], 'COUNT', 1000)
 local reply = {'ok', page[1]}

@@ -1,0 +1,60 @@
+"""Reads what is staged for a queue, for checks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.model.numbers import whole_number
+from penstock.model.snapshot import BatchesSnapshot
+
+if TYPE_CHECKING:
+    from penstock.connection.store import AsyncStore
+    from penstock.store.keys import QueueKeys
+
+_FIELDS = ("staged", "moved_at", "kind", "max_length", "max_bytes", "waiting_bytes")
+_WAITING = ("rA:", "sA:", "bA:")
+_PAGE = 1_000
+
+
+async def read_batches(
+    store: AsyncStore, keys: QueueKeys, lasting: frozenset[str]
+) -> tuple[BatchesSnapshot, list[str]]:
+    """What was staged and decided; and the keys of decided stages that would expire. `lasting` are
+    the stages that were found without an expiry.
+    """
+    moving = await _moving(store, keys)
+    missing, expiring = [], []
+    for name in moving:
+        ttl_ms = await store.call(keys.stage(name), "PTTL", keys.stage(name))
+        if ttl_ms == -2:
+            missing.append(name)
+        elif ttl_ms >= 0:
+            expiring.append(keys.stage(name))
+    stored = await store.call(keys.meta, "HMGET", keys.meta, *_FIELDS, *_WAITING)
+    rows, moved_at, kind, *limits = stored[: len(_FIELDS)]
+    max_length, max_bytes, waiting_bytes = (whole_number(v) if v else None for v in limits)
+    if kind == b"jobs":
+        waiting = sum(whole_number(count) or 0 for count in stored[len(_FIELDS) :] if count)
+    else:
+        waiting = await store.call(keys.ready, "LLEN", keys.ready)
+    has_room = max_length is None or waiting < max_length
+    has_room &= max_bytes is None or (waiting_bytes or 0) < max_bytes
+    snapshot = BatchesSnapshot(
+        moving=tuple(moving),
+        missing=tuple(missing),
+        lasting=lasting,
+        rows=(whole_number(rows) or 0) if rows else 0,
+        moved_at_ms=(whole_number(moved_at) or 0) if moved_at else 0,
+        has_room=has_room,
+    )
+    return snapshot, expiring
+
+
+async def _moving(store: AsyncStore, keys: QueueKeys) -> list[str]:
+    found: list[str] = []
+    while True:
+        last = len(found) + _PAGE - 1
+        page = await store.call(keys.moving, "LRANGE", keys.moving, len(found), last)
+        found += [entry.decode().partition(" ")[0] for entry in page]
+        if len(page) < _PAGE:
+            return found

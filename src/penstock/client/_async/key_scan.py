@@ -1,0 +1,98 @@
+"""Finds every key of a namespace, and says what is odd about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.connection.wire import ConnectionLost, ReplyError, pack, store_error, unavailable
+from penstock.store.commands import checks
+from penstock.store.keys import JOB_KEY_TYPES, KEY_TYPES, QUEUE_KEY_TYPES, KeyName
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from penstock.connection.store import AsyncStore
+    from penstock.store.keys import NamespaceKeys
+
+_PAGE = 1_000
+_PASSING = ("memory", "staging")
+"""What must expire, and says nothing about a queue."""
+
+
+class KeyScan:
+    """What was found."""
+
+    def __init__(self) -> None:
+        self.names: set[KeyName] = set()
+        self.broken: set[str] = set()
+        """queues (empty: what crosses them) with a key that cannot be read"""
+        self.unknown: list[str] = []
+        self.mistyped: list[str] = []
+        self.expiring: list[str] = []
+        self.lasting: list[str] = []
+        self.lasting_stages: set[tuple[str, str]] = set()
+        """queue and name of each stage that does not expire"""
+
+    def of_queue(self, queue: str) -> list[KeyName]:
+        return [name for name in self.names if name.queue == queue]
+
+    def job_queues(self) -> set[str]:
+        """Queues of which anything was found that only queues of jobs have."""
+        return {name.queue for name in self.names if name.queue and name.kind in JOB_KEY_TYPES}
+
+
+async def scan_keys(store: AsyncStore, keys: NamespaceKeys, pattern: str = "") -> KeyScan:
+    """Every key of the namespace, or those that match the pattern."""
+    scan = KeyScan()
+    async for key in _scan(store, pattern or keys.pattern):
+        await _classify(store, keys, key, scan)
+    return scan
+
+
+async def _scan(store: AsyncStore, pattern: str) -> AsyncIterator[str]:
+    """Every key that matches, on every server; one may come twice."""
+    try:
+        for channel in await store.router.every_channel():
+            cursor = b"0"
+            while True:
+                question = pack("SCAN", cursor, "MATCH", pattern, "COUNT", _PAGE)
+                reply = await channel.exchange(question)
+                if isinstance(reply, ReplyError):
+                    raise store_error(reply, store.address)
+                cursor, page = reply
+                for key in page:
+                    yield key.decode(errors="backslashreplace")
+                if cursor == b"0":
+                    break
+    except ConnectionLost as error:
+        # Not repeated: a check that was cut off is best begun again by whoever asked for it.
+        raise unavailable(store.address, 0, error) from error
+
+
+async def _classify(store: AsyncStore, keys: NamespaceKeys, key: str, found: KeyScan) -> None:
+    name = keys.identify(key)
+    if name is None:
+        found.unknown.append(key)
+        return
+    facts = await store.run(checks.describe_key(key))
+    if facts.type == "none":
+        return
+    must_expire = name.kind in _PASSING
+    wanted = (QUEUE_KEY_TYPES | JOB_KEY_TYPES if name.queue else KEY_TYPES)[name.kind]
+    if facts.type != wanted:
+        found.mistyped.append(key)
+        if not must_expire:
+            found.broken.add(name.queue)
+    elif name.kind == "stage":
+        if facts.ttl_ms < 0:
+            found.lasting_stages.add((name.queue, name.owner))
+        else:
+            must_expire = True  # it is not decided, so it says nothing about the queue
+    elif must_expire:
+        if facts.ttl_ms < 0:
+            found.lasting.append(key)
+    elif facts.ttl_ms >= 0:
+        found.expiring.append(key)
+    # Memories are many and say nothing about a queue.
+    if not must_expire:
+        found.names.add(name)

@@ -1,0 +1,45 @@
+# Generated from _async/final_check.py by tools/generate_sync.py. Edit that file instead.
+
+"""A look at jobs when the time of whoever waits for them is up."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from penstock.client.results.ending_channel import ending_of
+from penstock.errors import StoreUnavailable
+from penstock.store.commands.job_records import read_jobs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.client._sync.client import Penstock
+    from penstock.client._sync.job import Job
+    from penstock.client.results.ending_channel import Ending
+    from penstock.store.keys import QueueKeys
+
+_CHUNK = 250
+
+
+def find_ended(jobs: Iterable[Job[Any]]) -> dict[Job[Any], Ending]:
+    """Those of the jobs that have ended, and how.
+
+    What is heard takes a round trip or two to arrive. Without this, a shorter wait would say of a
+    job that ended long ago that it has not.
+    """
+    by_place: dict[tuple[Penstock, QueueKeys], list[Job[Any]]] = {}
+    for job in jobs:
+        by_place.setdefault((job._client, job._keys), []).append(job)
+    ended: dict[Job[Any], Ending] = {}
+    # Time is up, so a store that does not answer holds nobody any longer.
+    with suppress(StoreUnavailable):
+        for (client, keys), some in by_place.items():
+            for first in range(0, len(some), _CHUNK):
+                chunk = some[first : first + _CHUNK]
+                numbers = [job._number for job in chunk]
+                found = client.store.run_soon(read_jobs(keys, numbers, with_data=False))
+                for job, info in zip(chunk, found, strict=True):
+                    if (ending := ending_of(info)) is not None:
+                        ended[job] = ending
+    return ended

@@ -1,0 +1,51 @@
+"""Steps on a queue that are more than one request."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, TypeVar
+
+from penstock.store.command import QueueAbsent, QueueTaken
+from penstock.store.commands import queues
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from penstock.connection._async.store import AsyncStore
+    from penstock.model.queues import QueueState
+    from penstock.store.keys import NamespaceKeys, QueueKeys
+
+R = TypeVar("R")
+
+
+async def in_queue(
+    store: AsyncStore, namespace: NamespaceKeys, name: str, act: Callable[[str], Awaitable[R]]
+) -> R:
+    """Do something to a queue, and bring it into being if it does not exist.
+
+    The list of queues lives on another server than the queue may, so this is several steps. An
+    incarnation is on the list before a queue is created with it, and leaves it only after a
+    reply has said that no queue will be. A crash in between leaves an entry that names no
+    queue, which `penstock fsck --repair` removes.
+    """
+    incarnation = ""
+    while True:
+        try:
+            return await act(incarnation)
+        except QueueAbsent:
+            wanted = secrets.token_hex(8)
+            step = queues.register_queue(namespace, name, wanted)
+        except QueueTaken:
+            # Another client was faster; that queue has an entry of its own.
+            wanted = ""
+            step = queues.unregister_queue(namespace, incarnation)
+        await store.run(step)
+        incarnation = wanted
+
+
+async def inspect_queue(store: AsyncStore, keys: QueueKeys) -> QueueState:
+    """Everything that is counted about a queue, at one instant. Raises QueueNotFound."""
+    answer: QueueState | list[str] = []
+    while isinstance(answer, list):
+        answer = await store.run(queues.inspect_queue(keys, answer))
+    return answer

@@ -1,0 +1,217 @@
+# Generated from _async/store.py by tools/generate_sync.py. Edit that file instead.
+
+"""Runs commands: the one place where scripts are sent, and sent again."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from penstock.connection._sync.router import router
+from penstock.connection._sync.transport import pause
+from penstock.connection.lanes import Lanes
+from penstock.connection.retry import REPEATABLE_S, Patience
+from penstock.connection.wire import (
+    ConnectionLost,
+    ReplyError,
+    check_store,
+    is_passing,
+    pack,
+    pack_with,
+    parse_info,
+    store_error,
+    unavailable,
+    version_of,
+)
+from penstock.errors import StoreError, StoreUnavailable
+from penstock.store.command import Command, Operation
+from penstock.store.script import CLUSTER, STANDALONE, Dialect, Script
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.connection.address import Address
+    from penstock.connection.lanes import Lane
+    from penstock.connection.wire import Meanwhile
+
+R = TypeVar("R")
+
+log = logging.getLogger("penstock.client")
+
+_SOON_S = 1.0
+"""Enough to replace connections that a restart of the server has broken."""
+_TELL_AFTER = 5  # tries, half a second or so; shorter troubles need not be known
+
+
+class Store:
+    """The Redis that holds the queues.
+
+    A request whose reply was lost is sent again with the same number, for up to `retry_for_s`
+    (None: for as long as the store remembers the number, which is most of an hour; reads for ever);
+    the scripts see to it that it has one effect.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        retry_for_s: float | None = 30.0,
+        timeout_s: float = 5.0,
+        dialect: Dialect | None = None,
+    ) -> None:
+        self.address = address
+        self.router = router(address, timeout_s)
+        self.retry_for_s = retry_for_s
+        self._repeat_for_s = min(REPEATABLE_S if retry_for_s is None else retry_for_s, REPEATABLE_S)
+        self._is_given_up = False
+        self._lanes = Lanes()
+        self._dialect = dialect
+        self._digests: dict[Script, str] = {}
+
+    def open(self) -> dict[str, str]:
+        """Look at the server before it is trusted with tasks, and learn which scripts it needs."""
+        info = parse_info(self.call("{}", "INFO"))
+        check_store(info, self.address)
+        if self.address.topology == "cluster":
+            self._check_nodes()
+        if self._dialect is None:
+            is_sharded = self.address.topology == "cluster" and version_of(info) >= (7, 0)
+            self._dialect = CLUSTER if is_sharded else STANDALONE
+        return info
+
+    @property
+    def dialect(self) -> Dialect:
+        assert self._dialect is not None, "the store is not open"
+        return self._dialect
+
+    def run(self, command: Command[R]) -> R:
+        """Run a command that may be repeated as it is."""
+        return command.decode(self._send(command, self.retry_for_s))
+
+    def run_soon(self, command: Command[R]) -> R:
+        """The same for whoever cannot wait: it is hardly repeated."""
+        return command.decode(self._send(command, _SOON_S))
+
+    def run_once(
+        self,
+        build: Callable[[Operation], Command[R]],
+        meanwhile: Meanwhile = None,
+    ) -> R:
+        """Run a command that has one effect however often it is sent, because it carries a
+        number. `meanwhile` is called while it is under way, if it gets so far.
+        """
+        lane = self._lanes.take()
+        command = build(Operation(lane.name, lane.number))
+        try:
+            reply = self._send(command, self._repeat_for_s, meanwhile)
+        except StoreError as error:
+            self._give_back_refused(lane, error)
+            raise
+        self._lanes.give_back(lane)
+        return command.decode(reply)
+
+    def call(self, key: str, *parts: bytes | str | int) -> Any:
+        """Run a plain command that only reads."""
+        return self._persist(key, [pack(*parts)], self.retry_for_s)
+
+    def close(self) -> None:
+        self.router.close()
+
+    def give_up(self) -> None:
+        """Whatever is under way is not repeated any more: nobody waits for it."""
+        self._is_given_up = True
+
+    def _send(
+        self,
+        command: Command[R],
+        retry_for_s: float | None,
+        meanwhile: Meanwhile = None,
+    ) -> list[Any]:
+        script, keys, args, _, more = command
+        digest = self._digests.get(script) or self._learn(script)
+        packed = pack_with(("EVALSHA", digest, len(keys), *keys, *args), more)
+        sent_at = time.monotonic() if meanwhile is not None else 0.0
+        try:
+            reply = self.router.exchange(
+                keys[0], packed, meanwhile, others_first=script.tells_others
+            )
+            if type(reply) is list:
+                return reply
+            self._check(reply)
+        except ConnectionLost as error:
+            if meanwhile is not None:
+                # What was done meanwhile may have taken longer than the store remembers numbers.
+                took_s = time.monotonic() - sent_at
+                if took_s > REPEATABLE_S:
+                    raise unavailable(self.address, took_s, error) from error
+                retry_for_s = min(retry_for_s or 0.0, REPEATABLE_S - took_s)
+            self.router.forget()
+        return self._repeat(command, packed, retry_for_s)
+
+    def _repeat(self, command: Command[R], packed: bytes, retry_for_s: float | None) -> list[Any]:
+        """Send a command again that was not answered as it should be."""
+        script, keys, args, _, more = command
+        # EVAL runs the script and teaches it to the server, in case that is what was missing.
+        text = script.text(self.dialect)
+        tries = [pack_with(("EVAL", text, len(keys), *keys, *args), more), packed]
+        return self._persist(keys[0], tries, retry_for_s)  # type: ignore[no-any-return]
+
+    def _persist(self, key: str, tries: list[bytes], retry_for_s: float | None) -> Any:
+        """Send the given forms of one request in turn until one is answered."""
+        patience = Patience(retry_for_s)
+        turn = failed = 0
+        while True:
+            reason: Exception
+            try:
+                reply = self.router.exchange(key, tries[turn % len(tries)])
+                if not isinstance(reply, ReplyError):
+                    return reply
+                self._check(reply)
+                reason = reply
+                # Only after an answer: the form that teaches a script must not be the one that
+                # always meets a connection which was cut while it was not in use.
+                turn += 1
+            except ConnectionLost as error:
+                reason = error
+            self.router.forget()
+            failed += 1
+            if failed == _TELL_AFTER:
+                log.warning("no answer, trying again store=%s error=%s", self.address, reason)
+            wait_s = patience.next_wait_s()
+            if wait_s is None:
+                raise unavailable(self.address, patience.waited_s(), reason) from reason
+            pause(wait_s)
+            if self._is_given_up:
+                raise unavailable(self.address, patience.waited_s(), reason) from reason
+
+    def _check(self, reply: Any) -> None:
+        """Raise an error that would be the same another time. A script that went wrong half way
+        must not be begun again: it would take what it has left behind for somebody else's.
+        """
+        if isinstance(reply, ReplyError):
+            is_unknown = str(reply).startswith("NOSCRIPT")
+            if not is_unknown and not is_passing(reply):
+                raise store_error(reply, self.address)
+
+    def _give_back_refused(self, lane: Lane, error: StoreError) -> None:
+        """An error is an answer, too; a request without one may still be under way."""
+        if not isinstance(error, StoreUnavailable):
+            self._lanes.give_back(lane)
+
+    def _check_nodes(self) -> None:
+        """Tasks can be lost on any node. One that is down is left to the day it is needed."""
+        try:
+            channels = self.router.every_channel()
+        except ConnectionLost:
+            return
+        for channel in channels:
+            try:
+                reply = channel.exchange(pack("INFO"))
+            except ConnectionLost:
+                continue
+            if not isinstance(reply, ReplyError):
+                check_store(parse_info(reply), self.address)
+
+    def _learn(self, script: Script) -> str:
+        self._digests[script] = digest = script.digest(self.dialect)
+        return digest

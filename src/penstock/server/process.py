@@ -1,0 +1,133 @@
+"""Starting the private server as a process of its own, and its traces in the data folder."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from penstock.errors import ServerFailed
+from penstock.server.binary import server_version
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_LOCK = "server.lock"
+_LOG = "server.log"
+_PID = "server.pid"
+_AOF_FOLDER_OF_REDIS_7 = "appendonlydir"
+
+# Through a shell that ends at once, so that the server is not our child: it leaves no zombie in the
+# process that started it, which never has to wait for it.
+_DETACH = f'"$@" & echo $! > {_PID}'
+
+
+@contextmanager
+def life_lock(data: Path) -> Iterator[int | None]:
+    """The lock that a server of this folder holds while it lives, or None when one does live.
+
+    Given back at the end, unless a server was launched with it.
+    """
+    lock = os.open(data / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield None
+        else:
+            yield lock
+    finally:
+        # Closed, never unlocked: that would take the lock from the server as well, which shares it.
+        os.close(lock)
+
+
+def launch(binary: Path, data: Path, socket: Path, lock: int) -> None:
+    """Start a server that outlives this process and holds `lock` as long as it lives.
+
+    Returns before the server answers.
+    """
+    if (data / _AOF_FOLDER_OF_REDIS_7).exists() and (server_version(binary) or (0, 0)) < (7, 0):
+        # It would not see the data, start empty and say nothing.
+        raise ServerFailed(
+            f"the data in '{data}' was written by Redis 7 or later, and '{binary}' is too old "
+            "to read it; set PENSTOCK_REDIS_SERVER to a newer server or choose another data folder "
+            "(PENSTOCK_DATA)"
+        )
+    try:
+        with _fresh_log(data).open("wb") as log:
+            subprocess.run(
+                ["/bin/sh", "-c", _DETACH, "sh", binary, *_options(data, socket)],
+                cwd=data,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=(lock,),
+                umask=0o077,
+                check=True,
+            )
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise ServerFailed(
+            f"'{binary}' could not be started in '{data}': {error}; "
+            "make the folder writable or choose another one (PENSTOCK_DATA)"
+        ) from error
+
+
+def was_ever_started(data: Path) -> bool:
+    return (data / _LOCK).exists()
+
+
+def forget(data: Path, socket: Path) -> None:
+    """Remove what a server leaves behind outside its data; only while holding the lock."""
+    (data / _PID).unlink(missing_ok=True)
+    if socket.parent != data:
+        socket.unlink(missing_ok=True)
+        with suppress(OSError):
+            socket.parent.rmdir()
+
+
+def recorded_pid(data: Path) -> int | None:
+    """The server started last, for people to read: it may have ended and its pid be another's."""
+    with suppress(OSError, ValueError):
+        return int((data / _PID).read_text())
+    return None
+
+
+def ended_on_request(data: Path) -> bool:
+    """Whether the last server was stopped, by another process for one, rather than failed."""
+    return "ready to exit, bye bye" in last_log_lines(data, limit=1)
+
+
+def last_log_lines(data: Path, limit: int = 10) -> str:
+    try:
+        lines = (data / _LOG).read_text(errors="replace").splitlines()[-limit:]
+    except OSError as error:
+        return f"  (no log: {error.strerror})"
+    return "\n".join(f"  {line}" for line in lines) or "  (empty)"
+
+
+def _fresh_log(data: Path) -> Path:
+    log = data / _LOG
+    with suppress(FileNotFoundError):
+        # Kept for whoever asks why the last server ended; older ones would pile up.
+        log.replace(data / f"{_LOG}.1")
+    return log
+
+
+def _options(data: Path, socket: Path) -> list[str | Path]:
+    """What is promised about the server, in words that Redis 6.2, Redis 7 and Valkey share."""
+    return [
+        *("--port", "0"),
+        *("--unixsocket", socket),
+        *("--unixsocketperm", "700"),
+        *("--daemonize", "no"),
+        *("--dir", data),
+        *("--save", ""),
+        *("--appendonly", "yes"),
+        *("--appendfsync", "everysec"),
+        *("--aof-load-truncated", "yes"),
+        *("--maxmemory-policy", "noeviction"),
+    ]
