@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from penstock.client._async.client import AsyncPenstock
-    from penstock.model.processes import Claim
+    from penstock.model.claims import Claim
     from penstock.model.queues import Side
     from penstock.store.command import Command, Operation
     from penstock.store.keys import QueueKeys
@@ -192,7 +192,7 @@ class AsyncWorkerSession:
     async def _leave(self, queue: str, is_lost: bool) -> None:
         await leave_queue(self._store, self._keys.queue(queue), self.id, is_lost)
 
-    def _processes(self, queue: str, claim: Claim) -> list[AsyncProcess]:
+    def _processes(self, queue: str, claim: Claim[bytes]) -> list[AsyncProcess]:
         if claim.word == "not_working":
             if queue in self._queues:
                 self.lease.lose()
@@ -208,7 +208,7 @@ class AsyncWorkerSession:
             )
         return [
             AsyncProcess(self, queue, claim.first_process + index, task)
-            for index, task in enumerate(claim.tasks)
+            for index, task in enumerate(claim.found)
         ]
 
 

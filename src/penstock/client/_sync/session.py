@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from penstock.client._sync.client import Penstock
-    from penstock.model.processes import Claim
+    from penstock.model.claims import Claim
     from penstock.model.queues import Side
     from penstock.store.command import Command, Operation
     from penstock.store.keys import QueueKeys
@@ -194,7 +194,7 @@ class WorkerSession:
     def _leave(self, queue: str, is_lost: bool) -> None:
         leave_queue(self._store, self._keys.queue(queue), self.id, is_lost)
 
-    def _processes(self, queue: str, claim: Claim) -> list[Process]:
+    def _processes(self, queue: str, claim: Claim[bytes]) -> list[Process]:
         if claim.word == "not_working":
             if queue in self._queues:
                 self.lease.lose()
@@ -210,7 +210,7 @@ class WorkerSession:
             )
         return [
             Process(self, queue, claim.first_process + index, task)
-            for index, task in enumerate(claim.tasks)
+            for index, task in enumerate(claim.found)
         ]
 
 
