@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from rich.console import Console
 from rich.progress import Progress
 
-from penstock.client.functions import JobFunction, Sending
+from penstock.client.functions import JobFunction
 from penstock.connection.staging import move_batches
 from penstock.errors import InvalidArgument
 from penstock.model.job_options import check_seconds, plain_settings
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from penstock.client.sending import Sending
     from penstock.model.job_options import Seconds
     from penstock.spark.store import Connection
 
