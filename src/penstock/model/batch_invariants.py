@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.model.invariants import Violation
+from penstock.model.violations import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

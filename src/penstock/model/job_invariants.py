@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from penstock.model.batch_invariants import batch_violations
-from penstock.model.invariants import Violation, violations
+from penstock.model.invariants import violations
 from penstock.model.job_places import (
     jobs_are_in_one_place,
     lines_are_in_their_rings,
@@ -21,6 +21,7 @@ from penstock.model.job_places import (
 )
 from penstock.model.job_snapshot import HAS_ATTEMPTS, HAS_LOG, HAS_PROGRESS
 from penstock.model.jobs import FINAL_STATES, JOB_STATES, MAX_CRASHES, WAITING_STATES
+from penstock.model.violations import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from penstock.model.invariants import Violation
 from penstock.model.numbers import whole_number
+from penstock.model.violations import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

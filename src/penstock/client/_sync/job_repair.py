@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.client._sync.client import Penstock
-    from penstock.model.invariants import Violation
+    from penstock.model.violations import Violation
     from penstock.store.command import Command
     from penstock.store.keys import QueueKeys
 
