@@ -59,5 +59,5 @@ def new_job_id() -> str:
 
 
 def age_of(number: int) -> float:
-    """For how many seconds an id has existed, by the clock of whoever made it."""
+    """For how many seconds an id has existed, by the clock of the process that made it."""
     return time.time() - ((number >> _RANDOM_BITS) + _EPOCH_MS) / 1000

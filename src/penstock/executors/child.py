@@ -1,6 +1,6 @@
 """The program of a child process: runs one job after another, as the worker that started it says.
 
-`child_process.py` starts it as `python -m penstock.executors.child CHANNEL LIFE PARENT`. Nothing
+`child_process.py` starts it as `python -m penstock.executors.child PIPE LIFE PARENT`. Nothing
 else imports this module, or Python would warn that it is there twice.
 """
 
@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from penstock.codec.failures import describe
 from penstock.errors import HandlerNotFound
-from penstock.executors.channel import Channel
 from penstock.executors.memory import forget_peak, peak_rss
+from penstock.executors.pipe import Pipe
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from penstock.executors.channel import Message
+    from penstock.executors.pipe import Message
 
 _PARENT_POLL_MS = 1000
 
@@ -72,7 +72,7 @@ class ChildContext:
     def report(self, kind: str, payload: object) -> None:
         """Goes to the worker as it is; nothing does after the job has ended, or from a fork."""
         if not self._is_over and self._child.is_here:
-            self._child.channel.send("report", run=self._run, what=kind, payload=payload)
+            self._child.pipe.send("report", run=self._run, what=kind, payload=payload)
 
     def end(self) -> None:
         self._is_over = True
@@ -81,8 +81,8 @@ class ChildContext:
 class Child:
     """Jobs run in the main thread, where signals and most libraries want to be."""
 
-    def __init__(self, channel: Channel, parent: int) -> None:
-        self.channel = channel
+    def __init__(self, pipe: Pipe, parent: int) -> None:
+        self.pipe = pipe
         self.cancelled_run = 0
         """runs are numbered; a later one is never cancelled before an earlier one has ended"""
         self._parent = parent
@@ -98,7 +98,7 @@ class Child:
     def serve(self) -> NoReturn:
         signal.signal(signal.SIGTERM, self._terminate)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT})
-        threading.Thread(target=self._read, name="penstock-channel", daemon=True).start()
+        threading.Thread(target=self._read, name="penstock-pipe", daemon=True).start()
         try:
             self._get_ready()
             while True:
@@ -116,16 +116,16 @@ class Child:
             for module in start.header["modules"]:
                 importlib.import_module(module)
         except Exception as error:
-            self.channel.send("unready", **describe(error)._asdict())
+            self.pipe.send("unready", **describe(error)._asdict())
             os._exit(1)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        self.channel.send("ready", cpu_s=process_time(), max_rss=peak)
+        self.pipe.send("ready", cpu_s=process_time(), max_rss=peak)
 
     def _run(self, message: Message) -> None:
         run: int = message.header["run"]
         context = ChildContext(self, run, message.header)
         forget_peak()
-        self.channel.send("begun", run=run, peak_rss=peak_rss(os.getpid()))
+        self.pipe.send("begun", run=run, peak_rss=peak_rss(os.getpid()))
         cpu_began_s = process_time()
         result, failure = b"", None
         try:
@@ -142,22 +142,22 @@ class Child:
         total_s = process_time()
         times: dict[str, Any] = {"run": run, "cpu_s": total_s, "run_cpu_s": total_s - cpu_began_s}
         if failure is None:
-            self.channel.send("returned", result, **times)
+            self.pipe.send("returned", result, **times)
         else:
-            self.channel.send("raised", **times, **failure._asdict())
+            self.pipe.send("raised", **times, **failure._asdict())
 
     def _read(self) -> None:
         """In a thread of its own, so that a job hears that it is cancelled, and the child learns
         that the worker is gone.
         """
         poll = select.poll()
-        poll.register(self.channel, select.POLLIN)
+        poll.register(self.pipe, select.POLLIN)
         try:
             while True:
                 if poll.poll(_PARENT_POLL_MS):
-                    self._take(self.channel.receive())
+                    self._take(self.pipe.receive())
                 elif os.getppid() != self._parent:
-                    break  # and a fork of it still holds its end of the channel
+                    break  # and a fork of it still holds its end of the pipe
         finally:
             die()
 
@@ -226,15 +226,15 @@ def _flush() -> None:
 
 
 def main() -> NoReturn:
-    channel, life, parent = (int(argument) for argument in sys.argv[1:])
+    pipe, life, parent = (int(argument) for argument in sys.argv[1:])
     del sys.argv[1:]
-    for descriptor in (channel, life):
+    for descriptor in (pipe, life):
         os.set_inheritable(descriptor, False)
     if sys.platform == "linux" and os.getpgrp() == os.getpid():
         die_with(life)
     with suppress(Exception):  # there may be no stderr
         faulthandler.enable()
-    Child(Channel(socket.socket(fileno=channel)), parent).serve()
+    Child(Pipe(socket.socket(fileno=pipe)), parent).serve()
 
 
 if __name__ == "__main__":

@@ -13,13 +13,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import JobCrashed
-from penstock.executors.channel import Channel
 from penstock.executors.death import RSS_UNIT, death_of
 from penstock.executors.memory import peak_rss
+from penstock.executors.pipe import Pipe
 
 if TYPE_CHECKING:
-    from penstock.executors.channel import Message
     from penstock.executors.death import Death
+    from penstock.executors.pipe import Message
 
 _SEND_S = 10.0
 _LOOK_S = 1.0
@@ -65,14 +65,14 @@ class ChildProcess:
         self._rss_seen = 0
         self._look_at = perf_counter() + _LOOK_S
         ours.settimeout(_SEND_S)
-        self._channel = Channel(ours)
+        self._pipe = Pipe(ours)
         self._pidfd = _open_pidfd(self.pid)
         self._poll = select.poll()
         for descriptor in (ours.fileno(), self._pidfd, wake):
             if descriptor is not None:
                 self._poll.register(descriptor, select.POLLIN)
         with suppress(OSError):  # it died at once, which will be heard
-            self._channel.send("start", modules=modules, sys_path=[*map(str, sys.path)])
+            self._pipe.send("start", modules=modules, sys_path=[*map(str, sys.path)])
 
     @property
     def pid(self) -> int:
@@ -82,14 +82,14 @@ class ChildProcess:
         """Hand it a job. It says so as soon as the job has begun."""
         self._runs += 1
         try:
-            self._channel.send("run", data, run=self._runs, **header)
+            self._pipe.send("run", data, run=self._runs, **header)
         except OSError:
             self.is_gone = True
 
     def cancel(self) -> None:
         """Tell the job; it ends when it chooses to."""
         with suppress(OSError):  # it has ended, and its last words are still to be heard
-            self._channel.send("cancel", run=self._runs)
+            self._pipe.send("cancel", run=self._runs)
 
     def hear(self, until: float) -> list[Message]:
         """Wait until it says something, or ends, or `wake` can be read, or `until` comes, or about
@@ -102,9 +102,9 @@ class ChildProcess:
         # First, so that its last words have arrived when they are looked for.
         self._look_for_end()
         messages: list[Message] = []
-        while _is_readable(self._channel.fileno()):
+        while _is_readable(self._pipe.fileno()):
             try:
-                messages += self._channel.receive()
+                messages += self._pipe.receive()
             except (EOFError, OSError, ValueError):
                 self.is_gone = True
                 break
@@ -131,7 +131,7 @@ class ChildProcess:
             peak = self._peak(usage.ru_maxrss * RSS_UNIT)
             cpu_s = usage.ru_utime + usage.ru_stime - self._cpu_s
         self._process.returncode = code
-        self._channel.close()
+        self._pipe.close()
         os.close(self._life)
         if self._pidfd is not None:
             os.close(self._pidfd)
@@ -161,7 +161,7 @@ class ChildProcess:
         self._look_at = perf_counter() + _LOOK_S
 
     def _look_for_end(self) -> None:
-        """Where the system does not say, the end of the channel has to do; but a fork that outlives
+        """Where the system does not say, the end of the pipe has to do; but a fork that outlives
         the child may keep that open.
         """
         if self._pidfd is not None and _is_readable(self._pidfd):

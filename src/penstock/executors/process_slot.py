@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.errors import PenstockError
-    from penstock.executors.channel import Message
     from penstock.executors.death import Death
+    from penstock.executors.pipe import Message
 
     Tell = Callable[[], None]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
-from penstock.client._async.jobs_part import AsyncJobsPart
+from penstock.client._async.job_reading import AsyncJobReading
 from penstock.codec.ids import id_number
 from penstock.codec.values import split_words
 from penstock.errors import InvalidArgument, JobNotFound, QueueNotFound
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 _MAX_SEARCHED = 10_000
 
 
-class AsyncJobLists(AsyncJobsPart):
-    """The jobs of one queue, as whoever looks for them sees it."""
+class AsyncJobLists(AsyncJobReading):
+    """Finds jobs of one queue."""
 
     async def get(self, id: str) -> AsyncJob[Any]:
         """The job of this id. Raises JobNotFound."""

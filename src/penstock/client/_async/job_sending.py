@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock.client._async.job import AsyncJob
-from penstock.client._async.jobs_part import AsyncJobsPart
+from penstock.client._async.job_reading import AsyncJobReading
 from penstock.client.batches import Batches, check_items
 from penstock.client.job_batches import (
     fitting,
@@ -39,8 +39,8 @@ _BATCH_SCHEDULED = 100
 _FIRST_ROOM_S, _ROOM_S = 0.02, 0.5
 
 
-class AsyncJobSending(AsyncJobsPart):
-    """The jobs of one queue, as their producers see it."""
+class AsyncJobSending(AsyncJobReading):
+    """Sends jobs to one queue."""
 
     def __init__(self, client: AsyncPenstock, name: str) -> None:
         super().__init__(client, name)
@@ -145,7 +145,7 @@ class AsyncJobSending(AsyncJobsPart):
                 left, wait_s, deadline = left[len(batch.jobs) :], _FIRST_ROOM_S, None
                 if not left:
                     return
-                # Not all that is left: it would be refused, and be sent in vain, time and again.
+                # Not all that is left: it would be refused, and sent whole again and again.
                 size = 2 * len(batch.jobs)
             except QueueFull as refusal:
                 if refusal.is_final or options.wait_s <= 0:

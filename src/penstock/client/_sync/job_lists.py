@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
-from penstock.client._sync.jobs_part import JobsPart
+from penstock.client._sync.job_reading import JobReading
 from penstock.codec.ids import id_number
 from penstock.codec.values import split_words
 from penstock.errors import InvalidArgument, JobNotFound, QueueNotFound
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 _MAX_SEARCHED = 10_000
 
 
-class JobLists(JobsPart):
-    """The jobs of one queue, as whoever looks for them sees it."""
+class JobLists(JobReading):
+    """Finds jobs of one queue."""
 
     def get(self, id: str) -> Job[Any]:
         """The job of this id. Raises JobNotFound."""

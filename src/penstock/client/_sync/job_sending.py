@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock.client._sync.job import Job
-from penstock.client._sync.jobs_part import JobsPart
+from penstock.client._sync.job_reading import JobReading
 from penstock.client.batches import Batches, check_items
 from penstock.client.job_batches import (
     fitting,
@@ -41,8 +41,8 @@ _BATCH_SCHEDULED = 100
 _FIRST_ROOM_S, _ROOM_S = 0.02, 0.5
 
 
-class JobSending(JobsPart):
-    """The jobs of one queue, as their producers see it."""
+class JobSending(JobReading):
+    """Sends jobs to one queue."""
 
     def __init__(self, client: Penstock, name: str) -> None:
         super().__init__(client, name)
@@ -145,7 +145,7 @@ class JobSending(JobsPart):
                 left, wait_s, deadline = left[len(batch.jobs) :], _FIRST_ROOM_S, None
                 if not left:
                     return
-                # Not all that is left: it would be refused, and be sent in vain, time and again.
+                # Not all that is left: it would be refused, and sent whole again and again.
                 size = 2 * len(batch.jobs)
             except QueueFull as refusal:
                 if refusal.is_final or options.wait_s <= 0:

@@ -25,7 +25,7 @@ class EndingListener:
         """Connect to the server that has `key`. Raises ConnectionLost."""
         self._address = store.address
         self._words = ("SSUBSCRIBE", "SUNSUBSCRIBE") if is_sharded else ("SUBSCRIBE", "UNSUBSCRIBE")
-        self._listener = Listener(store.router.channel_for(key))
+        self._listener = Listener(store.router.node_for(key))
         self._listener.open()
         self.asked: Counter[str] = Counter()
         """how often each channel was to be opened"""

@@ -25,7 +25,7 @@ class Message(NamedTuple):
     body: bytes
 
 
-class Channel:
+class Pipe:
     """One end of a pair of sockets. Any thread may send; one thread receives."""
 
     def __init__(self, end: socket.socket) -> None:
