@@ -43,7 +43,7 @@ class ChildFunction(Protocol):
 
 
 class ChildContext:
-    """What a job in a child process is told, and what it can say while it runs."""
+    """What a job in a child process can ask, and what it can report while it runs."""
 
     def __init__(self, child: Child, run: int, header: dict[str, Any]) -> None:
         self.job: str = header["job"]
@@ -58,7 +58,9 @@ class ChildContext:
 
     @property
     def cancelled(self) -> bool:
-        """True as soon as the result is of no use any more; a job that goes on is ended soon."""
+        """True as soon as the result is not wanted any more; a job that goes on is killed soon
+        after.
+        """
         return self._child.cancelled_run >= self._run
 
     def progress(self, payload: object) -> None:
@@ -70,7 +72,7 @@ class ChildContext:
         self.report("log", payload)
 
     def report(self, kind: str, payload: object) -> None:
-        """Goes to the worker as it is; nothing does after the job has ended, or from a fork."""
+        """Send a report to the worker; not after the job has ended, and not from a fork."""
         if not self._is_over and self._child.is_here:
             self._child.pipe.send("report", run=self._run, what=kind, payload=payload)
 
@@ -106,7 +108,7 @@ class Child:
         except BaseException:
             self._end_if_terminated()
             traceback.print_exc()
-            # Not by way of the interpreter, which would wait for threads that jobs have left.
+            # sys.exit() would wait for threads that jobs have left behind.
             os._exit(1)
 
     def _get_ready(self) -> None:
@@ -147,8 +149,8 @@ class Child:
             self.pipe.send("raised", **times, **failure._asdict())
 
     def _read(self) -> None:
-        """In a thread of its own, so that a job hears that it is cancelled, and the child learns
-        that the worker is gone.
+        """Read what the worker sends, in a thread of its own: so a running job sees that it is
+        cancelled, and the child notices that the worker is gone.
         """
         poll = select.poll()
         poll.register(self.pipe, select.POLLIN)
@@ -203,14 +205,14 @@ def find(path: str) -> ChildFunction:
 
 
 def die() -> NoReturn:
-    """At once, and with everything that jobs have started."""
+    """End this process at once, with every process that jobs have started."""
     if os.getpgrp() == os.getpid():
         os.killpg(os.getpgrp(), signal.SIGKILL)
     os._exit(1)
 
 
 def die_with(life: int) -> None:
-    """Have the kernel kill this process and its group as soon as nobody holds the other end.
+    """Have the kernel kill this process and its group as soon as no process holds the other end.
 
     That works even when a job keeps the GIL, so that no thread of ours could see it. Linux only.
     """

@@ -29,8 +29,8 @@ _LOOK_S = 1.0
 class ChildProcess:
     """Leads a process group of its own, so that what it has started ends with it.
 
-    For one thread alone: whoever both signals a process and reaps it cannot hit a stranger that has
-    got the same id meanwhile.
+    To be used by one thread: a thread that both signals a process and reaps it cannot signal
+    another process that has got the same id meanwhile.
     """
 
     def __init__(self, modules: list[str], wake: int) -> None:
@@ -71,7 +71,7 @@ class ChildProcess:
         for descriptor in (ours.fileno(), self._pidfd, wake):
             if descriptor is not None:
                 self._poll.register(descriptor, select.POLLIN)
-        with suppress(OSError):  # it died at once, which will be heard
+        with suppress(OSError):  # it died at once, which the next read finds out
             self._pipe.send("start", modules=modules, sys_path=[*map(str, sys.path)])
 
     @property
@@ -88,18 +88,18 @@ class ChildProcess:
 
     def cancel(self) -> None:
         """Tell the job; it ends when it chooses to."""
-        with suppress(OSError):  # it has ended, and its last words are still to be heard
+        with suppress(OSError):  # it has ended, and its last messages are still to be read
             self._pipe.send("cancel", run=self._runs)
 
     def hear(self, until: float) -> list[Message]:
-        """Wait until it says something, or ends, or `wake` can be read, or `until` comes, or about
-        a second. What belongs to an earlier job is left out.
+        """Wait until it sends a message, or ends, or `wake` can be read, or `until` comes, or for
+        about a second. Messages about an earlier job are left out.
         """
         until = min(until, self._look_at)
         self._poll.poll(max(0.0, until - perf_counter()) * 1000)
         if perf_counter() >= self._look_at:
             self._look()
-        # First, so that its last words have arrived when they are looked for.
+        # First, so that its last messages have arrived when they are read.
         self._look_for_end()
         messages: list[Message] = []
         while _is_readable(self._pipe.fileno()):
@@ -152,7 +152,7 @@ class ChildProcess:
             self.is_ready = True
             self._rss_floor = message.header["max_rss"] * RSS_UNIT
         elif message.kind == "begun":
-            # It says so itself, as it may be dead before anybody looks.
+            # The child reports it itself, as it may be dead before the worker reads /proc.
             self._rss_seen = message.header["peak_rss"] or self._rss_seen
             self._look()
 

@@ -102,8 +102,8 @@ def _next_fixed(cron: str, zone: ZoneInfo, after_s: int) -> int | None:
 def _next_repeating(cron: str, zone: ZoneInfo, after_s: int) -> int | None:
     """The first instant after `after_s` at which the clock shows a matching time.
 
-    CronSim given a time zone misses slots where clocks change by half an hour, so it gets to see
-    only the wall, and each stretch between two changes of the clock is searched by itself.
+    CronSim given a time zone misses slots where clocks change by half an hour, so it is given times
+    without a zone, and each stretch between two changes of the clock is searched by itself.
     """
     since_s = after_s + 1
     while True:

@@ -270,14 +270,14 @@ def unique_keys_belong_to_jobs(queue: JobSnapshot) -> Iterator[Violation]:
 
 
 def entries_are_ids(queue: JobSnapshot) -> Iterator[Violation]:
-    """I13: where jobs are named, ids stand. Anything else was written by somebody else, and is
+    """I13: where jobs are named, ids stand. Anything else was written by another program, and is
     passed over.
     """
     for kind, owner, field, entry in queue.strangers:
         place = f"{kind}:{owner}" if owner else kind
         under = f" for {field!r}" if field else ""
         wanted = "the number of a page" if kind == "pages" else "the id of a job"
-        # An open window keeps a key taken, whoever has taken it.
+        # An open window keeps a key taken, also if the job that took it is gone.
         is_kept = kind == "unique_jobs" and field in queue.windows
         yield Violation(
             "I13",
@@ -316,7 +316,7 @@ def extras_belong_to_jobs(queue: JobSnapshot) -> Iterator[Violation]:
 
 def traces_belong_to_members(queue: JobSnapshot) -> Iterator[Violation]:
     """I13: what is kept about workers is kept about those that serve the queue. Proves that a dead
-    worker leaves nothing behind, and that nobody counts on it to get up.
+    worker leaves nothing behind, and that no job is handed to it.
     """
     traces = (
         ("types", queue.types),
@@ -369,7 +369,7 @@ JOB_CHECKS: tuple[Callable[[JobSnapshot], Iterable[Violation]], ...] = (
     extras_belong_to_jobs,
     traces_belong_to_members,
 )
-"""True between any two operations, whatever has crashed."""
+"""True between any two operations, also if clients, workers or the server have crashed."""
 
 
 def job_violations(queue: JobSnapshot) -> list[Violation]:

@@ -29,8 +29,8 @@ _CREATION_GRACE_MS = 2 * 3_600_000
 
 
 def figures_are_numbers(snapshot: Snapshot) -> Iterator[Violation]:
-    """I3: what scripts count with is a number. Anything else was written by somebody else; it is
-    not counted with, and where scripts cannot do without it they fail.
+    """I3: what scripts count with is a number. Anything else was written by another program.
+    Scripts pass it over, and fail where they cannot do without it.
     """
     for queue in snapshot.queues.values():
         for name in queue.no_numbers:
@@ -73,7 +73,7 @@ def layouts_are_known(snapshot: Snapshot) -> Iterator[Violation]:
 
 def live_queues_are_registered(snapshot: Snapshot) -> Iterator[Violation]:
     """I13: every queue that exists is on the list of queues, under the incarnation that it has.
-    Proves that no task waits where nobody looks, and that a delete takes the name off the list.
+    Proves that no task waits where no worker looks, and that a delete takes the name off the list.
     """
     for queue in snapshot.queues.values():
         entry = snapshot.registry.get(queue.incarnation)

@@ -51,7 +51,8 @@ class Schedule:
     timezone: str = "UTC"
     """where the cron expression is read; intervals have no use for it"""
     misfire: Misfire = "once"
-    """what to do about slots that passed while nobody looked: drop them, fire the latest, or all"""
+    """what to do about slots that passed while no worker looked: drop them, fire the latest, or all
+    """
     starts_at_ms: int = 0
     """no slot is earlier, and intervals count from here; 0 for none"""
     ends_at_ms: int = 0

@@ -171,7 +171,7 @@ def empty_queues_are_empty(snapshot: Snapshot) -> Iterator[Violation]:
 
 
 def tasks_have_an_origin(seen: Iterable[bytes], enqueued: Iterable[bytes]) -> list[Violation]:
-    """I6, of a history: every task seen anywhere was enqueued by somebody."""
+    """I6, of a history: every task seen anywhere was enqueued."""
     return [
         Violation("I6", "", f"task {task!r} was never enqueued", kind="phantom")
         for task in set(seen) - set(enqueued)

@@ -19,7 +19,7 @@ _RECOVERY_GRACE_MS = 60_000
 
 
 def processes_have_one_holder(snapshot: Snapshot) -> Iterator[Violation]:
-    """I2: no process is held by two workers, and nobody holds or waits who has not started work
+    """I2: no process is held by two workers, and no worker holds or waits that has not started work
     there. Proves that a task runs in one place at a time, and that failing its worker finds it.
     """
     for queue in snapshot.queues.values():
@@ -131,8 +131,8 @@ def holders_can_be_recovered(snapshot: Snapshot) -> Iterator[Violation]:
 
 
 def members_are_known(snapshot: Snapshot) -> Iterator[Violation]:
-    """I13, at rest: who has started work is registered or condemned. Proves that dead workers
-    leave nothing behind. (For a moment a worker failed in the middle of `start work` is an
+    """I13, at rest: a worker that has started work is registered or condemned. Proves that dead
+    workers leave nothing behind. (For a moment a worker failed in the middle of `start work` is an
     exception.)
     """
     for queue in snapshot.queues.values():
@@ -165,7 +165,7 @@ def traces_belong_to_workers(snapshot: Snapshot) -> Iterator[Violation]:
 
 
 def dead_workers_are_recovered(snapshot: Snapshot) -> Iterator[Violation]:
-    """I13, at rest: nobody has been dead for a minute. Proves that living peers sweep; where no
+    """I13, at rest: no worker has been dead for a minute. Proves that living peers sweep; where no
     worker lives, tasks of the dead ones wait until one starts, or until this is repaired.
     """
     for worker, ends_at in {**snapshot.leases, **snapshot.condemned}.items():
