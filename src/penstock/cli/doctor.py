@@ -136,7 +136,7 @@ def _appendfsync(client: Penstock, node: Node) -> str | None:
 
 
 def _user(client: Penstock, node: Node) -> tuple[str | None, bool]:
-    """Who we are, and whether anybody can be; best effort."""
+    """The user that we are logged in as, and whether it needs no password; best effort."""
     user: str | None = None
     with suppress(PenstockError):
         user = _ask(client, node, "ACL", "WHOAMI").decode()
@@ -166,7 +166,7 @@ def _canary(client: Penstock) -> Iterator[Finding]:
 
 
 def _readers(client: Penstock) -> Iterator[Finding]:
-    """Whether those for whom histories are kept still read them."""
+    """Whether the readers for whom histories are kept still read them."""
     readers, behind = 0, []
     for queue in client.inspect():
         if queue.kind == "jobs":

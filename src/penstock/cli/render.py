@@ -83,7 +83,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], empty: s
     named `data` gets what room is left.
 
     On a narrow terminal text is broken first, then names of columns. Numbers, and columns named
-    `id` or `next`, are never broken or cut: lines that are still too long go on below.
+    `id` or `next`, are never broken or cut: rows that are still too long go on below.
     """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
     table.expand = "data" in columns and terminal().width < _ANY_WIDTH
@@ -125,8 +125,8 @@ def _least_width(column: str, cells: Sequence[Cell]) -> int:
 def _most_widths(
     columns: Sequence[str], lines: Sequence[Sequence[Cell]], least: Sequence[int]
 ) -> dict[str, int]:
-    """How wide texts may be so that the least of `data` has room beside them. Who draws the table
-    gives it what is left, be it nothing, and the line would be too long.
+    """How wide texts may be so that the least of `data` has room beside them. The library that
+    draws the table gives `data` what is left, even if that is nothing.
     """
     widths = {
         column: max(cell_len(column), *(cell_len(_text(line[at]).plain) for line in lines))
@@ -199,12 +199,12 @@ def duration(seconds: float) -> str:
 
 
 def instant(at: float) -> str:
-    """A time on the clock of whoever reads it, with what that clock is ahead of UTC."""
+    """A time on the clock of this machine, with its offset from UTC."""
     return datetime.fromtimestamp(at).astimezone().isoformat(" ", "seconds")
 
 
 def terminal(is_error: bool = False) -> Console:
-    """Where people read. A pipe gets whole lines, whatever their length."""
+    """The terminal that people read. A pipe gets whole text lines, however long they are."""
     stream = sys.stderr if is_error else sys.stdout
     is_free = not stream.isatty() and "COLUMNS" not in os.environ
     return Console(

@@ -15,15 +15,15 @@ _RANDOM_BITS = 22
 
 
 class _Numbers:
-    """Numbers that only grow, also when the clock is set back, and end alike."""
+    """Numbers that only grow, also when the clock is set back, and all end with this sender."""
 
     def __init__(self) -> None:
         self.begin()
         self._last = 0
 
     def begin(self) -> None:
-        """In a child process too, which is a sender of its own. If another thread held the lock at
-        the fork, nobody would ever give it back.
+        """Also called in a child process, which is a sender of its own. The lock is made anew: if
+        another thread held it at the fork, no thread of the child would release it.
         """
         self._lock = threading.Lock()
         self._sender = secrets.randbelow(SENDERS)

@@ -1,4 +1,4 @@
-"""Connections, and how to wait without keeping others from going on."""
+"""Connections, and how to wait without blocking an event loop."""
 
 from penstock.connection._async.transport import AsyncArrivals, AsyncListener, AsyncNode
 from penstock.connection._async.transport import pause as apause

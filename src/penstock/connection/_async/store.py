@@ -39,7 +39,7 @@ log = logging.getLogger("penstock.client")
 
 _SOON_S = 1.0
 """Enough to replace connections that a restart of the server has broken."""
-_TELL_AFTER = 5  # tries, half a second or so; shorter troubles need not be known
+_TELL_AFTER = 5  # tries, half a second or so; shorter outages are not logged
 
 
 class AsyncStore:
@@ -168,8 +168,8 @@ class AsyncStore:
                     return reply
                 self._check(reply)
                 reason = reply
-                # Only after an answer: the form that teaches a script must not be the one that
-                # always meets a connection which was cut while it was not in use.
+                # Only after an answer: otherwise EVAL, which teaches the script, could be the one
+                # that meets a connection which was cut while it was not in use, and never arrive.
                 answered += 1
             except ConnectionLost as error:
                 reason = error

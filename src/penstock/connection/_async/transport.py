@@ -149,7 +149,7 @@ class _Link(asyncio.Protocol):
             while (reply := self._reader.gets()) is not False:
                 self.reply_received(reply)
         except (ConnectionLost, IndexError):
-            # Not RESP, or a reply that nobody asked for: nothing after it can be trusted.
+            # Not RESP, or a reply without a request: nothing after it can be trusted.
             self._transport.abort()
 
     def reply_received(self, reply: Any) -> None:
@@ -237,7 +237,7 @@ class AsyncListener:
         self._link.listen(packed)
 
     def divert(self, deliver: Callable[[bytes, bytes], None]) -> None:
-        """Give channel and message to a function as they are read, without a detour over a task."""
+        """Call a function with each channel and message as they are read; `receive` skips them."""
         if self._link is not None:
             self._link.divert = deliver
 
@@ -271,8 +271,8 @@ async def run_blocking(action: Callable[[], None]) -> None:
 
 
 class AsyncArrivals(Generic[T]):
-    """Futures of another thread, in the order in which they are done. Each says so itself, once, so
-    the cost of many grows with their number and no faster.
+    """Futures of another thread, in the order in which they are done. Each future reports itself,
+    once, so the cost grows with their number and no faster.
     """
 
     def __init__(self) -> None:
@@ -293,5 +293,5 @@ class AsyncArrivals(Generic[T]):
         return found
 
     def _arrive(self, future: Future[T]) -> None:
-        with suppress(RuntimeError):  # the loop is closed, so nobody waits there any more
+        with suppress(RuntimeError):  # the loop is closed, so nothing waits there any more
             self._loop.call_soon_threadsafe(self._done.put_nowait, future)
