@@ -89,7 +89,7 @@ class JobFunction(Generic[P, R]):
     @cached_property
     def accepts(self) -> Callable[..., None]:
         """Takes the same arguments, and does nothing: so Python itself says what is wrong with a
-        call, in no time. To bind them to the signature would take as long as sending a job.
+        call, at almost no cost. To bind them to the signature would take as long as sending a job.
         """
         try:
             parameters = inspect.signature(self.function).parameters.values()
@@ -126,7 +126,7 @@ class JobFunction(Generic[P, R]):
             return options
         return replace(options, search=_search_paths(self.function, options.search))
 
-    # What follows is for schedules and workers.
+    # For schedules and workers:
 
     def settings_in(self, queue: str, given: JobSettings) -> JobSettings:
         """Its options, with those given beside them, for a schedule of that queue."""
@@ -266,7 +266,7 @@ def job(
 
 
 VERDICT = b"!"
-"""Begins what a child process says instead of a result."""
+"""Begins the bytes that a child process sends instead of a result."""
 
 
 class Judgement(NamedTuple):
@@ -304,7 +304,9 @@ class _ChildJob:
         return self.has_seen_cancel
 
     def progress(self, done: float, total: float = 100, data: Any = None) -> None:
-        pack_progress(make_progress(done, total, data))  # refused where it was said
+        pack_progress(
+            make_progress(done, total, data)
+        )  # refused here, where the function reports it
         self._context.progress([done, total, data])
 
     def log(self, message: object, *values: object) -> None:

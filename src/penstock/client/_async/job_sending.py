@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _BATCH_JOBS = 250
 _BATCH_SCHEDULED = 100
-"""They keep the server busy for twice as long, each."""
+"""A scheduled job keeps the server busy for twice as long."""
 _FIRST_ROOM_S, _ROOM_S = 0.02, 0.5
 
 
@@ -46,7 +46,7 @@ class AsyncJobSending(AsyncJobReading):
         super().__init__(client, name)
         self._max_payload = client.settings.max_payload
         self._last_type: tuple[str, JobOptions] | None = None
-        """of a job that was added without options, and what that comes to"""
+        """the last type that was added without options, and its checked options"""
 
     async def add(
         self, type: str, data: object = None, **options: Unpack[JobSettings]
@@ -123,7 +123,7 @@ class AsyncJobSending(AsyncJobReading):
         return sent
 
     async def _send_packed(self, options: JobOptions, packed: Packed) -> AsyncJob[Any]:
-        """Send one job as many are sent, and again if need be."""
+        """Send one job as a batch, and again if need be."""
         sent: list[AsyncJob[Any]] = []
         await self._send_batch(options, seal(options, [packed]), sent)
         return sent[0]
@@ -152,7 +152,7 @@ class AsyncJobSending(AsyncJobReading):
                     raise
                 size = fitting(batch.jobs, refusal.room, refusal.room_bytes)
                 if len(batch.jobs) == 1:
-                    # From now on, as the first request may have been under way for long.
+                    # Counted from now, as the first request may have been under way for long.
                     deadline = deadline or time.monotonic() + options.wait_s
                     left_s = deadline - time.monotonic()
                     if left_s <= 0:

@@ -76,5 +76,5 @@ class ReaderLock:
     def wait_for_call(self, at_most_s: float) -> None:
         with suppress(Empty):
             # It may wait until it is called, if it is held up for so long before it waits (see
-            # Arrivals); nobody needs it before that.
+            # Arrivals); no caller needs it before that.
             self._calls.get(timeout=at_most_s)

@@ -70,7 +70,7 @@ class Watch:
         self._listener: EndingListener | None = None
         self._waker = Waker()
         self._reader = ReaderLock()
-        """only the thread that holds it may do what is below `_step`"""
+        """only the thread that holds it may call `_step` and what that calls"""
         self._thread = threading.Thread(target=self._run, name="penstock-results", daemon=True)
         self._thread.start()
 
@@ -158,7 +158,7 @@ class Watch:
             return tuple.__new__(Ending, ("done", "", notice[2][len(wanted) :]))
 
     def _read_all(self) -> None:
-        """What was said up to now."""
+        """Read all messages that have come."""
         while self._can_be_read and self._step(0.0):
             pass
 
@@ -207,7 +207,7 @@ class Watch:
         return self._awaited.is_closed or (is_read and not self._awaited.is_any())
 
     def _step(self, at_most_s: float) -> bool:
-        """Wait for something to be said, and see to it. Whether something was."""
+        """Wait for a message and handle it; returns whether one came."""
         notice = self._hear(at_most_s, time.monotonic())
         if notice:
             self._ended(notice)
