@@ -304,9 +304,8 @@ class _ChildJob:
         return self.has_seen_cancel
 
     def progress(self, done: float, total: float = 100, data: Any = None) -> None:
-        pack_progress(
-            make_progress(done, total, data)
-        )  # refused here, where the function reports it
+        # Packed here to be refused where the function reports it.
+        pack_progress(make_progress(done, total, data))
         self._context.progress([done, total, data])
 
     def log(self, message: object, *values: object) -> None:

@@ -14,7 +14,7 @@ from penstock.client.job_batches import (
     fitting,
     groups_of,
     pack_job,
-    pack_plain_job,
+    pack_job_data,
     seal,
     size_of_job,
 )
@@ -82,7 +82,7 @@ class AsyncJobSending(AsyncJobReading):
         """Send a job with options that were checked before."""
         if options.search is not False or options.id or options.run_at_ms:
             return await self._send_packed(options, pack_job(options, self._max_payload, item))
-        data = pack_plain_job(self._max_payload, item)
+        data = pack_job_data(self._max_payload, item)
         number = new_id()
         try:
             existing = await self._store.run_once(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock.codec.values import open_call, pack_data
 from penstock.errors import InvalidArgument, ProtocolError, ScheduleNotFound
-from penstock.model.job_options import JobSettings, make_options, plain_settings
+from penstock.model.job_options import JobSettings, json_settings, make_options
 from penstock.model.queues import check_payload
 from penstock.model.schedules import (
     Misfire,
@@ -94,7 +94,7 @@ class AsyncSchedules:
             misfire=misfire,
             starts_at=starts_at,
             ends_at=ends_at,
-            options=plain_settings(options),
+            options=json_settings(options),
         )
         while True:
             now_ms, stored = await self._read(name)
