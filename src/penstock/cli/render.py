@@ -78,7 +78,7 @@ def print_json_line(document: object) -> None:
     click.echo(json.dumps(document))
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str) -> None:
+def print_table(columns: Sequence[str], all_rows: Iterable[Sequence[Cell]], empty: str) -> None:
     """Rows for people; numbers to the right. A column named `state` or `level` is coloured, one
     named `data` gets what room is left.
 
@@ -87,20 +87,18 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], empty: s
     """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
     table.expand = "data" in columns and terminal().width < _ANY_WIDTH
-    lines = list(rows)
-    if not lines:
+    rows = list(all_rows)
+    if not rows:
         say(empty)
         return
-    least = [
-        _least_width(column, [line[at] for line in lines]) for at, column in enumerate(columns)
-    ]
+    least = [_least_width(column, [row[at] for row in rows]) for at, column in enumerate(columns)]
     gaps = _GAP * (len(columns) - 1)
     is_tight = sum(map(max, least, map(len, columns))) + gaps > terminal().width
     if sum(least) + gaps > terminal().width:
         table.width = sum(least) + gaps
-    most = _most_widths(columns, lines, least) if "data" in columns else {}
+    most = _most_widths(columns, rows, least) if "data" in columns else {}
     for index, column in enumerate(columns):
-        is_number = all(isinstance(line[index], int) for line in lines)
+        is_number = all(isinstance(row[index], int) for row in rows)
         is_whole = is_number or column in _WHOLE
         table.add_column(
             Text(column, overflow="fold", no_wrap=False) if is_tight else column,
@@ -111,8 +109,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], empty: s
             min_width=least[index],
             max_width=least[index] if is_tight and is_whole else most.get(column),
         )
-    for line in lines:
-        table.add_row(*map(_text, line))
+    for row in rows:
+        table.add_row(*map(_text, row))
     _show(table)
 
 
@@ -123,13 +121,13 @@ def _least_width(column: str, cells: Sequence[Cell]) -> int:
 
 
 def _most_widths(
-    columns: Sequence[str], lines: Sequence[Sequence[Cell]], least: Sequence[int]
+    columns: Sequence[str], rows: Sequence[Sequence[Cell]], least: Sequence[int]
 ) -> dict[str, int]:
     """How wide texts may be so that the least of `data` has room beside them. The library that
     draws the table gives `data` what is left, even if that is nothing.
     """
     widths = {
-        column: max(cell_len(column), *(cell_len(_text(line[at]).plain) for line in lines))
+        column: max(cell_len(column), *(cell_len(_text(row[at]).plain) for row in rows))
         for at, column in enumerate(columns)
     }
     widths["data"] = least[columns.index("data")]
@@ -137,7 +135,7 @@ def _most_widths(
     texts = {
         column: least[at]
         for at, column in enumerate(columns)
-        if column not in (*_WHOLE, "data") and not isinstance(lines[0][at], int)
+        if column not in (*_WHOLE, "data") and not isinstance(rows[0][at], int)
     }
     most: dict[str, int] = {}
     for _ in range(excess if texts else 0):

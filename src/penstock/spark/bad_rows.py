@@ -57,12 +57,12 @@ class BadRows:
         if self._file is not None:
             self._file.close()
 
-    def _write(self, line: dict[str, object]) -> None:
+    def _write(self, row: dict[str, object]) -> None:
         if self._file is None:
             system, path = _open(self._path)
             system.create_dir(path.rpartition("/")[0], recursive=True)
             self._file = system.open_output_stream(path)
-        self._file.write(json.dumps(line, default=_as_json).encode() + b"\n")
+        self._file.write(json.dumps(row, default=_as_json).encode() + b"\n")
 
     @staticmethod
     def publish(files: Iterable[str], batch: str, version: int) -> None:
