@@ -8,16 +8,14 @@ from penstock.client.fsck import take_snapshot
 from penstock.model.invariants import (
     AT_EVERY_INSTANT,
     AT_REST,
-    Violation,
     effects_are_single,
-    failures_stay_below_the_limit,
-    finishes_are_single,
-    tasks_have_an_origin,
-    tokens_only_grow,
     violations,
 )
 from penstock.model.job_invariants import all_violations
 from penstock.model.snapshot import Snapshot
+from penstock.model.task_invariants import failures_stay_below_the_limit, tasks_have_an_origin
+from penstock.model.violations import Violation
+from penstock.model.worker_invariants import finishes_are_single, tokens_only_grow
 
 if TYPE_CHECKING:
     import penstock

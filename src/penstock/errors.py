@@ -58,7 +58,7 @@ class Unserialisable(PenstockError):
     code = "unserialisable"
 
 
-# What is said to whoever waits for a job.
+# Raised to callers that wait for a job.
 
 
 class JobFailed(PenstockError):
@@ -73,7 +73,7 @@ class ResultTimeout(PenstockError):
     code = "result_timeout"
 
 
-# The store answered, and the answer is no.
+# The store answered that it refuses.
 
 
 class QueueFull(PenstockError):
@@ -85,7 +85,7 @@ class QueueFull(PenstockError):
     room_bytes: int | None = None
     """the same in bytes of data"""
     is_final = False
-    """a single job that has more bytes than an empty queue takes: it would wait in vain"""
+    """a single job that has more bytes than even an empty queue takes, so waiting would not help"""
 
 
 class StageLost(PenstockError):
@@ -291,7 +291,7 @@ class LakeBusy(PenstockError):
     code = "lake_busy"
 
 
-# What became of a job.
+# How a job ended.
 
 
 class JobTimeout(PenstockError):

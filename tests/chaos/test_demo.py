@@ -17,8 +17,8 @@ import pytest
 from penstock.client.fsck import Report
 from penstock.demo.outcome import Outcome, count_lost, find_disagreements
 from penstock.demo.records import Ledger, Notebook
-from penstock.model.invariants import Violation
 from penstock.model.queues import Counters, QueueState
+from penstock.model.violations import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

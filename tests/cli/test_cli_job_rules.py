@@ -81,7 +81,7 @@ def test_a_tenant_with_a_larger_share_starts_more(
     mail.add_many("email", ["b"] * 8, tenant="b")
 
     assert cli("job", "share", "mail", "a", "3").stdout == (
-        "tenant 'a' of 'mail' starts 3 jobs in its turn\n"
+        "tenant 'a' of 'mail' starts 3 jobs in each round\n"
     )
     assert cli.json("job", "share", "mail", "b", "1")["weight"] == 1
     assert sorted(hand.take_named(8)) == ["a"] * 6 + ["b"] * 2

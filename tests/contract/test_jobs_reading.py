@@ -153,7 +153,7 @@ def test_whoever_reads_tells_others_who_wait_for_the_same_job(
     job = mail.add("email", keep=is_kept)
     handed = hand.take_one()
     [watch] = ps.results._mine().by_place.values()
-    [channel] = watch._channels.values()
+    [channel] = watch._awaited.channels.values()
     with ThreadPoolExecutor(2) as threads:
         reads = threads.submit(job.result, 20)
         wait_for(lambda: readers.names)

@@ -49,9 +49,9 @@ def waiter(any_store: RedisServer | RedisCluster, namespace: str) -> Iterator[pe
 def is_waiting(client: penstock.Penstock, jobs: int = 1) -> bool:
     """Whether the client listens to the channels of so many jobs, and has looked at each."""
     watches = list(client.results._mine().by_place.values())
-    channels = [channel for watch in watches for channel in watch._channels.values()]
+    channels = [channel for watch in watches for channel in watch._awaited.channels.values()]
     return sum(len(channel.jobs) for channel in channels) == jobs and not any(
-        watch._new
+        watch._awaited.new
         or watch._seen
         or any(channel.unseen or not channel.is_open for channel in channels)
         for watch in watches
@@ -294,8 +294,8 @@ def test_waiting_again_and_again_keeps_nothing_of_the_times_before(
             job.result(0.001)
 
     [watch] = mail._client.results._mine().by_place.values()
-    assert not any(channel.jobs or channel.unseen for channel in watch._channels.values())
-    wait_for(lambda: not watch._channels)
+    assert not any(channel.jobs or channel.unseen for channel in watch._awaited.channels.values())
+    wait_for(lambda: not watch._awaited.channels)
 
 
 def test_wait_returns_when_all_have_ended_in_whatever_way(
@@ -518,7 +518,7 @@ def _subscribers(store: RedisServer | RedisCluster) -> int:
 
 def channels_of(client: penstock.Penstock) -> list[EndingChannel]:
     watches = list(client.results._mine().by_place.values())
-    return [channel for watch in watches for channel in watch._channels.values()]
+    return [channel for watch in watches for channel in watch._awaited.channels.values()]
 
 
 def test_whoever_has_waited_hears_of_later_jobs_without_asking(
@@ -560,18 +560,18 @@ def test_a_job_that_was_sent_back_is_not_dead_for_whoever_waits_now(
     [watch] = watches_after_waiting(ps, mail, hand)
     [channel] = channels_of(ps)
     job = mail.add("email")
-    with watch._lock:  # so that the news of its death is not read before it is sent back
+    with watch._awaited.lock:  # so that the news of its death is not read before it is sent back
         hand.fail(hand.take_one())
         job.retry()
         with ThreadPoolExecutor(1) as thread:
             result = thread.submit(job.result, 20)
             taken = hand.take_one()
-            watch._lock.release()
+            watch._awaited.lock.release()
             wait_for(lambda: channel.jobs)
             hand.finish(taken, "at last")
 
             assert result.result(20) == "at last"
-            watch._lock.acquire()
+            watch._awaited.lock.acquire()
 
 
 class Deaf(dict[str, EndingChannel]):
@@ -593,10 +593,10 @@ def test_a_job_whose_id_is_from_a_clock_that_is_ahead_is_not_waited_for_in_vain(
     [channel] = channels_of(ps)
     ahead = id_text(new_ids()[0] + 1_000_000 * SENDERS)
     job = mail.add("email", id=ahead)
-    watch_channels, watch._channels = watch._channels, (deaf := Deaf())
+    watch_channels, watch._awaited.channels = watch._awaited.channels, (deaf := Deaf())
     hand.finish(hand.take_one(), "ended before")
     wait_for(lambda: mail._keys.ending_channel(job._number) in deaf.asked_for)
-    watch._channels = watch_channels
+    watch._awaited.channels = watch_channels
     assert not channel.must_look(job._number)
     with ThreadPoolExecutor(1) as thread:
         result = thread.submit(job.result, 20)

@@ -21,7 +21,7 @@ from penstock.client.fsck import Report
 from penstock.demo.orders.generate import write_orders
 from penstock.demo.orders.outcome import Joined, find_disagreements
 from penstock.demo.orders.view import Steps
-from penstock.model.invariants import Violation
+from penstock.model.violations import Violation
 from tests.servers import wait_for
 from tests.spark.conftest import TIMEOUT_S
 

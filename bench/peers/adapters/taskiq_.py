@@ -12,7 +12,7 @@ from taskiq_redis import ListQueueBroker, RedisAsyncResultBackend, RedisStreamBr
 def make_broker():
     if stopwatch.setting() == "list":
         return ListQueueBroker(stopwatch.url(), queue_name="bench")
-    # From the beginning of the stream, so that no job is missed whoever makes the group.
+    # From the beginning of the stream, so that no job is missed before the group is made.
     return RedisStreamBroker(stopwatch.url(), queue_name="bench", consumer_id="0")
 
 

@@ -34,7 +34,7 @@ def bench(is_quick: bool, rounds: int, url: str | None, is_json: bool, scale: fl
     """Measure penstock here, beside the raw limits.
 
     Everything happens on a private Redis with AOF, in a temporary folder. With --url it happens in
-    a namespace of its own, which is emptied afterwards; memory is right only if nobody else uses
+    a namespace of its own, which is emptied afterwards; memory is right only if nothing else uses
     that server meanwhile.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -59,7 +59,7 @@ def bench(is_quick: bool, rounds: int, url: str | None, is_json: bool, scale: fl
 
 
 def _measure(sizes: Sizes, rounds: int, url: str | None) -> Results:
-    # On stderr, so that it never mixes with the results; silent where nobody watches.
+    # On stderr, so that it never mixes with the results; silent if stderr is no terminal.
     columns = (TextColumn("measuring"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     console = Console(stderr=True)
     with (

@@ -28,7 +28,7 @@ def drain_async(environment: Environment, sizes: Sizes) -> Values:
 
 
 def pick_up(environment: Environment, sizes: Sizes) -> Values:
-    """From before an enqueue to the first line of the handler, with a worker that was idle."""
+    """From before an enqueue to the start of the handler, with a worker that was idle."""
     with worker_process(environment, STAMPED) as worker:
         return percentiles(worker.records, sizes.samples, environment.client.queue(STAMPED).enqueue)
 

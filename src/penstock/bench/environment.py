@@ -1,4 +1,4 @@
-"""What is measured on: one server, a namespace that is nobody else's, and the clocks."""
+"""What is measured on: one server, a namespace of its own, and the clocks."""
 
 from __future__ import annotations
 
@@ -121,12 +121,12 @@ def _connected(url: str, folder: Path, is_private: bool) -> Iterator[Environment
     namespace = f"bench-{secrets.token_hex(4)}"
     connection = open_connection(url)
     if is_private:
-        # Rewriting the file forks the server, which would be charged to whatever is measured then.
+        # Rewriting the file forks the server, which would be counted as part of a measurement.
         connection.request("CONFIG", "SET", "auto-aof-rewrite-percentage", "0")
     try:
         with connect(url, namespace=namespace) as client:
             if is_private:
-                # A rewrite in the middle of one figure would be that figure's bad luck.
+                # A rewrite in the middle of a measurement would slow that one down alone.
                 connection.request("CONFIG", "SET", "auto-aof-rewrite-percentage", 0)
             try:
                 yield Environment(url, namespace, folder, client, connection, is_private)

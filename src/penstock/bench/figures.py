@@ -1,4 +1,4 @@
-"""All figures: measured in rounds, so that a noise of some seconds meets one round of each only."""
+"""All figures: measured in rounds, so that a disturbance of some seconds is in one round only."""
 
 from __future__ import annotations
 

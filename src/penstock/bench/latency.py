@@ -36,7 +36,7 @@ def percentiles(
     records: Path, samples: int, send: Callable[[bytes], Any]
 ) -> dict[str, float | None]:
     """Send one stamped task at a time and wait until it has been noted in `records`."""
-    # Uneven pauses, so that a receiver that polls is not met in step.
+    # Uneven pauses, so that they do not fall in step with a receiver that polls.
     pauses = random.Random(1)
     begin = records.stat().st_size
     for number in range(1, _WARM_UP + samples + 1):

@@ -1,4 +1,4 @@
-"""What it costs to put tasks in."""
+"""What it costs to enqueue tasks."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.connection.address import parse_url
-from penstock.connection.transport import Channel
+from penstock.connection.transport import Node
 from penstock.connection.wire import ReplyError, greeting, pack, store_error
 from penstock.errors import InvalidArgument
 
@@ -21,8 +21,8 @@ class Connection:
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        channel = Channel(address.endpoints[0], address, greeting(address), _TIMEOUT_S)
-        self._connection = channel.connect()
+        node = Node(address.endpoints[0], address, greeting(address), _TIMEOUT_S)
+        self._connection = node.connect()
         self.send = self._connection.send
         self.receive = self._connection.receive
         self.close = self._connection.close

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 TASK_BYTES = 100
 BATCH_TASKS = 100
-"""a trip, for whatever goes in batches"""
+"""a trip, for everything that goes in batches"""
 
 
 @dataclass(frozen=True, slots=True)

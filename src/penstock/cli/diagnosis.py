@@ -135,7 +135,7 @@ def judge_access(endpoint: Endpoint, user: str | None, is_open: bool) -> Finding
         return Finding(
             "access",
             "warning",
-            f"{name}, which needs no password: whoever reaches {endpoint} can do anything",
+            f"{name}, which needs no password: everyone who reaches {endpoint} can do anything",
             "set a password (requirepass or ACL SETUSER) and put it into the URL",
         )
     return Finding("access", "ok", name)

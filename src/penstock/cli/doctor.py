@@ -23,7 +23,7 @@ from penstock.store.script import job_script_names, load, script_names
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.connection.transport import Channel
+    from penstock.connection.transport import Node
 
 _TIMEOUT_S = 3.0
 _PINGS = 5
@@ -73,74 +73,74 @@ def _examine(at: Target) -> Iterator[Finding]:
 def _servers(client: Penstock) -> Iterator[Finding]:
     """The findings of all servers; what is well everywhere is said once."""
     by_check: dict[str, list[tuple[str, Finding]]] = defaultdict(list)
-    channels = list(client.store.router.every_channel())
-    for channel in channels:
-        for finding in _server(client, channel):
-            by_check[finding.check].append((str(channel.endpoint), finding))
+    nodes = list(client.store.router.every_node())
+    for node in nodes:
+        for finding in _server(client, node):
+            by_check[finding.check].append((str(node.endpoint), finding))
     for findings in by_check.values():
         ill = [(place, finding) for place, finding in findings if finding.level != "ok"]
         for place, finding in ill or findings[:1]:
-            if len(channels) == 1:
+            if len(nodes) == 1:
                 yield finding
             elif ill:
                 yield finding._replace(message=f"{place}: {finding.message}")
             else:
-                yield finding._replace(message=f"{finding.message}; all {len(channels)} servers ok")
+                yield finding._replace(message=f"{finding.message}; all {len(nodes)} servers ok")
 
 
-def _server(client: Penstock, channel: Channel) -> Iterator[Finding]:
+def _server(client: Penstock, node: Node) -> Iterator[Finding]:
     address = client.settings.address
     try:
-        _ask(client, channel, "PING")
-        info = parse_info(_ask(client, channel, "INFO"))
-        round_trip_s, ahead_s = _measure(client, channel)
+        _ask(client, node, "PING")
+        info = parse_info(_ask(client, node, "INFO"))
+        round_trip_s, ahead_s = _measure(client, node)
     except ConnectionLost as error:
         yield _unreachable(str(error))
         return
     except PenstockError as error:
         yield Finding("reachable", "problem", str(error))
         return
-    yield Finding("reachable", "ok", f"{channel.endpoint} answers")
+    yield Finding("reachable", "ok", f"{node.endpoint} answers")
     yield diagnosis.judge_round_trip(round_trip_s)
     yield diagnosis.judge_version(info)
     yield diagnosis.judge_role(info)
-    yield diagnosis.judge_persistence(info, _appendfsync(client, channel))
+    yield diagnosis.judge_persistence(info, _appendfsync(client, node))
     yield diagnosis.judge_eviction(info)
     yield diagnosis.judge_memory(info)
     yield diagnosis.judge_clock(ahead_s)
-    yield diagnosis.judge_access(channel.endpoint, *_user(client, channel))
+    yield diagnosis.judge_access(node.endpoint, *_user(client, node))
     is_cluster_url = address.topology == "cluster"
     if is_cluster_url:
-        info |= parse_info(_ask(client, channel, "CLUSTER", "INFO"))
+        info |= parse_info(_ask(client, node, "CLUSTER", "INFO"))
     yield diagnosis.judge_cluster(info, is_cluster_url)
 
 
-def _measure(client: Penstock, channel: Channel) -> tuple[float, float]:
+def _measure(client: Penstock, node: Node) -> tuple[float, float]:
     """The quickest of a few round trips, and how far the server's clock was ahead in it."""
     trips = []
     for _ in range(_PINGS):
         began_at, sent_at = time.time(), time.perf_counter()
-        seconds, microseconds = _ask(client, channel, "TIME")
+        seconds, microseconds = _ask(client, node, "TIME")
         took_s = time.perf_counter() - sent_at
         ahead_s = int(seconds) + int(microseconds) / 1e6 - (began_at + took_s / 2)
         trips.append((took_s, ahead_s))
     return min(trips)
 
 
-def _appendfsync(client: Penstock, channel: Channel) -> str | None:
+def _appendfsync(client: Penstock, node: Node) -> str | None:
     with suppress(PenstockError):
-        reply = _ask(client, channel, "CONFIG", "GET", "appendfsync")
+        reply = _ask(client, node, "CONFIG", "GET", "appendfsync")
         if len(reply) == 2:
             return str(reply[1].decode())
     return None
 
 
-def _user(client: Penstock, channel: Channel) -> tuple[str | None, bool]:
-    """Who we are, and whether anybody can be; best effort."""
+def _user(client: Penstock, node: Node) -> tuple[str | None, bool]:
+    """The user that we are logged in as, and whether it needs no password; best effort."""
     user: str | None = None
     with suppress(PenstockError):
-        user = _ask(client, channel, "ACL", "WHOAMI").decode()
-        about = _ask(client, channel, "ACL", "GETUSER", user)
+        user = _ask(client, node, "ACL", "WHOAMI").decode()
+        about = _ask(client, node, "ACL", "GETUSER", user)
         return user, b"nopass" in about[about.index(b"flags") + 1]
     return user, client.settings.address.password is None
 
@@ -150,9 +150,9 @@ def _canary(client: Penstock) -> Iterator[Finding]:
     try:
         client.open()
         names = [*script_names(), *job_script_names()]
-        for channel in client.store.router.every_channel():
+        for node in client.store.router.every_node():
             for name in names:
-                _load(client, channel, name)
+                _load(client, node, name)
         yield Finding("scripts", "ok", f"the server accepts all {len(names)} scripts")
         began_at = time.perf_counter()
         _run_canary(client)
@@ -166,7 +166,7 @@ def _canary(client: Penstock) -> Iterator[Finding]:
 
 
 def _readers(client: Penstock) -> Iterator[Finding]:
-    """Whether those for whom histories are kept still read them."""
+    """Whether the readers for whom histories are kept still read them."""
     readers, behind = 0, []
     for queue in client.inspect():
         if queue.kind == "jobs":
@@ -179,9 +179,9 @@ def _readers(client: Penstock) -> Iterator[Finding]:
         yield Finding("readers", "ok", f"{counted(readers, 'named reader')} of histories")
 
 
-def _load(client: Penstock, channel: Channel, name: str) -> None:
+def _load(client: Penstock, node: Node, name: str) -> None:
     text, digest = load(name).text(client.store.dialect), load(name).digest(client.store.dialect)
-    reply = _ask(client, channel, "SCRIPT", "LOAD", text)
+    reply = _ask(client, node, "SCRIPT", "LOAD", text)
     if reply != digest.encode():
         raise PenstockError(f"the server gives script {name!r} the digest {reply!r}, not {digest}")
 
@@ -201,8 +201,8 @@ def _run_canary(client: Penstock) -> None:
             queue.delete()
 
 
-def _ask(client: Penstock, channel: Channel, *parts: str) -> Any:
-    reply = channel.exchange(pack(*parts))
+def _ask(client: Penstock, node: Node, *parts: str) -> Any:
+    reply = node.exchange(pack(*parts))
     if isinstance(reply, ReplyError):
         raise store_error(reply, client.settings.address)
     return reply

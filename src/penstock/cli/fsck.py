@@ -11,7 +11,7 @@ from penstock.cli.render import counted, print_json, print_table, say
 from penstock.client.fsck import Report, check, repair
 
 if TYPE_CHECKING:
-    from penstock.model.invariants import Violation
+    from penstock.model.violations import Violation
 
 
 @click.command("fsck", epilog=examples("penstock fsck", "penstock fsck --repair"))

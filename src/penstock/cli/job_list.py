@@ -184,8 +184,8 @@ def _page(
     newest: bool,
     which: FilterSettings,
 ) -> JobPage:
-    """A page with jobs in it, unless there are none any more: where several filters meet, whole
-    pages may have none.
+    """A page with jobs in it, unless there are none any more: with several filters, whole pages may
+    have none.
     """
     cursor = after or ""
     while True:
@@ -198,7 +198,7 @@ def _page(
 def _print_jobs(
     jobs: Sequence[JobInfo], columns: Sequence[str], empty: str, state: JobState | None = None
 ) -> None:
-    """A line for each job: the given facts, what is always of interest, and what is in `state`."""
+    """A row for each job: the given facts, what is always of interest, and what is in `state`."""
     has_tenant = any(job.tenant for job in jobs)
     more = [_OF_STATE[state]] if state in _OF_STATE else []
     rows: list[list[Cell]] = [

@@ -213,7 +213,7 @@ def _many(
     which: FilterSettings,
     option: str,
 ) -> Many | None:
-    """What is meant: many jobs of a queue, or (None) those of the given ids."""
+    """Which jobs are chosen: many of a queue, or (None) those of the given ids."""
     if ids and (state or which):
         raise click.UsageError(f"Give ids, or {option} for many jobs; not both.")
     if ids:
@@ -232,8 +232,8 @@ def _move_many(
     move: Callable[[Jobs, Callable[[int], None]], int],
     question: str = "",
 ) -> None:
-    """Move all that is meant, and show how far it is if it takes long. `question` is the verb to
-    ask with before anything is done.
+    """Move all chosen jobs, and show how far it is if it takes long. `question` is the verb to ask
+    with before anything is done.
     """
     if question and at.is_json:
         raise click.UsageError("--json cannot ask; add --yes.")
@@ -252,8 +252,8 @@ def _move_many(
 
 
 def _number(jobs: Jobs, many: Many, total: int | None) -> str:
-    """How many jobs are meant. Where several filters meet nobody has counted, but there are no
-    more than any of them lets through.
+    """How many jobs are chosen. For several filters together there is no count, but there are no
+    more than any one of them lets through.
     """
     if total is not None:
         return counted(total, f"{many.state} job")

@@ -123,16 +123,16 @@ def limit(
 @click.argument("weight", type=click.IntRange(1, MAX_SHARE))
 @with_store
 def share(at: Target, queue: str, tenant: str, weight: int) -> None:
-    """Let a tenant start more jobs in its turn.
+    """Let a tenant start more jobs in each round.
 
-    Where several tenants have jobs of equal priority, each starts one in its turn, or WEIGHT.
+    Where several tenants have jobs of equal priority, each starts one in a round, or WEIGHT.
     """
     with at.connected() as client:
         _jobs_to_come(client, queue).share(tenant, weight)
     if at.is_json:
         print_json({"queue": queue, "tenant": tenant, "weight": weight})
     else:
-        say(f"tenant '{tenant}' of '{queue}' starts {counted(weight, 'job')} in its turn")
+        say(f"tenant '{tenant}' of '{queue}' starts {counted(weight, 'job')} in each round")
 
 
 @click.command(

@@ -167,7 +167,7 @@ def send(
 
 
 def print_sent(at: Target, job: Job[Any], wait_s: float | None) -> None:
-    """Say what was sent, and what came of it if that is to be waited for."""
+    """Print what was sent, and its result if that is to be waited for."""
     document: dict[str, object] = {"id": job.id, "queue": job.queue, "type": job.type}
     document["is_new"] = job.is_new
     if not at.is_json:

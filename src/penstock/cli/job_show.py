@@ -195,8 +195,8 @@ def _print_error(title: str, error: JobError) -> None:
 
 
 def _follow(job: Job[Any], is_json: bool) -> None:
-    """Print lines as they come. Nobody is told of lines, so it looks for them now and then; it is
-    told at once when the job has ended.
+    """Print text lines as they come. There are no events for them, so it asks now and then; that
+    the job has ended it hears at once.
     """
     seen: list[tuple[float, str]] = []
     is_over = False

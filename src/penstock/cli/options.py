@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 
-# Whoever sits at a terminal wants to know soon; workers are more patient.
+# People at a terminal want an error soon; workers are more patient.
 _PATIENCE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Which store and namespace a command is about, and for whom it prints."""
+    """Which store and namespace a command is about, and whether it prints JSON."""
 
     url: str | None
     namespace: str | None

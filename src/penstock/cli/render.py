@@ -78,29 +78,27 @@ def print_json_line(document: object) -> None:
     click.echo(json.dumps(document))
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str) -> None:
+def print_table(columns: Sequence[str], all_rows: Iterable[Sequence[Cell]], empty: str) -> None:
     """Rows for people; numbers to the right. A column named `state` or `level` is coloured, one
     named `data` gets what room is left.
 
     On a narrow terminal text is broken first, then names of columns. Numbers, and columns named
-    `id` or `next`, are never broken or cut: lines that are still too long go on below.
+    `id` or `next`, are never broken or cut: rows that are still too long go on below.
     """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
     table.expand = "data" in columns and terminal().width < _ANY_WIDTH
-    lines = list(rows)
-    if not lines:
+    rows = list(all_rows)
+    if not rows:
         say(empty)
         return
-    least = [
-        _least_width(column, [line[at] for line in lines]) for at, column in enumerate(columns)
-    ]
+    least = [_least_width(column, [row[at] for row in rows]) for at, column in enumerate(columns)]
     gaps = _GAP * (len(columns) - 1)
     is_tight = sum(map(max, least, map(len, columns))) + gaps > terminal().width
     if sum(least) + gaps > terminal().width:
         table.width = sum(least) + gaps
-    most = _most_widths(columns, lines, least) if "data" in columns else {}
+    most = _most_widths(columns, rows, least) if "data" in columns else {}
     for index, column in enumerate(columns):
-        is_number = all(isinstance(line[index], int) for line in lines)
+        is_number = all(isinstance(row[index], int) for row in rows)
         is_whole = is_number or column in _WHOLE
         table.add_column(
             Text(column, overflow="fold", no_wrap=False) if is_tight else column,
@@ -111,8 +109,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], empty: s
             min_width=least[index],
             max_width=least[index] if is_tight and is_whole else most.get(column),
         )
-    for line in lines:
-        table.add_row(*map(_text, line))
+    for row in rows:
+        table.add_row(*map(_text, row))
     _show(table)
 
 
@@ -123,13 +121,13 @@ def _least_width(column: str, cells: Sequence[Cell]) -> int:
 
 
 def _most_widths(
-    columns: Sequence[str], lines: Sequence[Sequence[Cell]], least: Sequence[int]
+    columns: Sequence[str], rows: Sequence[Sequence[Cell]], least: Sequence[int]
 ) -> dict[str, int]:
-    """How wide texts may be so that the least of `data` has room beside them. Who draws the table
-    gives it what is left, be it nothing, and the line would be too long.
+    """How wide texts may be so that the least of `data` has room beside them. The library that
+    draws the table gives `data` what is left, even if that is nothing.
     """
     widths = {
-        column: max(cell_len(column), *(cell_len(_text(line[at]).plain) for line in lines))
+        column: max(cell_len(column), *(cell_len(_text(row[at]).plain) for row in rows))
         for at, column in enumerate(columns)
     }
     widths["data"] = least[columns.index("data")]
@@ -137,7 +135,7 @@ def _most_widths(
     texts = {
         column: least[at]
         for at, column in enumerate(columns)
-        if column not in (*_WHOLE, "data") and not isinstance(lines[0][at], int)
+        if column not in (*_WHOLE, "data") and not isinstance(rows[0][at], int)
     }
     most: dict[str, int] = {}
     for _ in range(excess if texts else 0):
@@ -199,12 +197,12 @@ def duration(seconds: float) -> str:
 
 
 def instant(at: float) -> str:
-    """A time on the clock of whoever reads it, with what that clock is ahead of UTC."""
+    """A time on the clock of this machine, with its offset from UTC."""
     return datetime.fromtimestamp(at).astimezone().isoformat(" ", "seconds")
 
 
 def terminal(is_error: bool = False) -> Console:
-    """Where people read. A pipe gets whole lines, whatever their length."""
+    """The terminal that people read. A pipe gets whole text lines, however long they are."""
     stream = sys.stderr if is_error else sys.stdout
     is_free = not stream.isatty() and "COLUMNS" not in os.environ
     return Console(

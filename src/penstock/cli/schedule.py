@@ -125,8 +125,8 @@ def add(
 ) -> None:
     """Send a job of TYPE again and again.
 
-    DATA is JSON; - reads it from stdin. A schedule of the same NAME is replaced. Whichever worker
-    of the queue is there sends the jobs when they are due.
+    DATA is JSON; - reads it from stdin. A schedule of the same NAME is replaced. Any worker of the
+    queue sends the jobs when they are due.
     """
     if cron is None and every is None:
         raise click.UsageError("Say when: give --cron or --every.")

@@ -1,4 +1,4 @@
-"""`penstock spark ingest`: whatever Spark reads into a queue."""
+"""`penstock spark ingest`: sends the rows of any source that Spark reads to a queue."""
 
 from __future__ import annotations
 

@@ -285,7 +285,7 @@ def _absent_document(name: str) -> dict[str, object]:
 
 
 def _state(info: WorkerInfo) -> Cell:
-    """With what keeps a worker that is alive from starting more."""
+    """The state of a worker, and what keeps one that is alive from starting more."""
     marks = ["paused"] if info.is_paused else []
     if info.stuck_slots:
         slots = info.about.get("concurrency", "?")

@@ -1,4 +1,4 @@
-"""Much to send, in batches. The next one is prepared while the store is busy with the last."""
+"""Sends much in batches. The next one is packed while the store is busy with the last."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _size(items: object) -> int:
     """How many there are; 0 if that cannot be said beforehand."""
     try:
         return length_hint(items)
-    except Exception:  # whatever their `__len__` raises, they can be read
+    except Exception:  # their `__len__` may raise anything, and they can still be read
         return 0
 
 
@@ -46,7 +46,8 @@ class Batches(Generic[T, P, B]):
     If there are more than go in one batch, the first is smaller, as the store has nothing to do
     until it comes.
 
-    An item is packed as soon as it is read, as whoever makes them may use the same object again.
+    An item is packed as soon as it is read, as the program that makes the items may use the same
+    object again.
     """
 
     def __init__(
@@ -69,8 +70,8 @@ class Batches(Generic[T, P, B]):
         self._left_over: list[P] = []
 
     def prepare(self) -> None:
-        """Pack the next batch, unless that was done. What is wrong with an item is said by `take`,
-        so that it does not disturb whoever is sending.
+        """Pack the next batch, unless that was done. An error of an item is raised by `take`, so
+        that it does not interrupt the batch that is being sent.
         """
         if self._is_prepared:
             return

@@ -1,4 +1,4 @@
-"""From nothing to a client."""
+"""Connects to a store."""
 
 from __future__ import annotations
 

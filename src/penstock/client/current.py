@@ -9,7 +9,7 @@ from penstock.errors import NoJob
 
 
 class RunningJob(Protocol):
-    """What a job is told about itself, and what it can say while it runs."""
+    """What a job can ask about itself, and what it can report while it runs."""
 
     @property
     def job(self) -> str:
@@ -33,16 +33,16 @@ class RunningJob(Protocol):
 
     @property
     def cancelled(self) -> bool:
-        """True as soon as the result is of no use any more; return soon then.
+        """True as soon as the result is not wanted any more; return soon then.
 
         A job that has seen it is cancelled when it returns.
         """
 
     def progress(self, done: float, total: float = 100, data: Any = None) -> None:
-        """Say how far it is; `data` is anything that can be written as JSON."""
+        """Report how far it is; `data` is anything that can be written as JSON."""
 
     def log(self, message: object, *values: object) -> None:
-        """Add a line to its log. `values` are put into the message as `%` does."""
+        """Add a text line to its log. `values` are put into the message as `%` does."""
 
 
 _current: ContextVar[RunningJob] = ContextVar("penstock_job")

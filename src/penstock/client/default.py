@@ -26,8 +26,8 @@ class _Default:
         self._given: tuple[Penstock, AsyncPenstock] | None = None
 
     def new_lock(self) -> None:
-        """For a child process too: if another thread held it at the fork, nobody would ever give
-        it back.
+        """Also called in a child process: if another thread held the lock at the fork, no thread of
+        the child would release it.
         """
         self._lock = threading.Lock()
 

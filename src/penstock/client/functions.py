@@ -19,12 +19,11 @@ from typing import (
     overload,
 )
 
-from penstock.client.batches import check_items
 from penstock.client.current import begin_job
-from penstock.client.default import default_async_client, default_client
+from penstock.client.sending import Bound, C, Sending
 from penstock.codec.failures import describe
 from penstock.codec.records import pack_progress
-from penstock.codec.values import open_call, pack_call, pack_result
+from penstock.codec.values import open_call, pack_result
 from penstock.errors import InvalidArgument, JobCancelled
 from penstock.model.job_options import JobOptions, JobSettings, check_switch, make_options
 from penstock.model.jobs import make_progress
@@ -34,17 +33,13 @@ from penstock.model.retries import Retry, RetryRules
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-    from penstock.client._async.client import AsyncPenstock
     from penstock.client._async.job import AsyncJob
-    from penstock.client._sync.client import Penstock
     from penstock.client._sync.job import Job
     from penstock.client.current import RunningJob
 
 P = ParamSpec("P")
 R = TypeVar("R")
-R_co = TypeVar("R_co", covariant=True)
 
-Call = "Sequence[Any] | Mapping[str, Any]"
 DEFAULT_QUEUE = "default"
 Exceptions = tuple[type[BaseException], ...]
 
@@ -94,7 +89,7 @@ class JobFunction(Generic[P, R]):
     @cached_property
     def accepts(self) -> Callable[..., None]:
         """Takes the same arguments, and does nothing: so Python itself says what is wrong with a
-        call, in no time. To bind them to the signature would take as long as sending a job.
+        call, at almost no cost. To bind them to the signature would take as long as sending a job.
         """
         try:
             parameters = inspect.signature(self.function).parameters.values()
@@ -124,13 +119,14 @@ class JobFunction(Generic[P, R]):
         """Send many calls, each a sequence of positional or a mapping of named arguments."""
         return self._sending.send_many(calls)
 
-    def _make_options(self, settings: JobSettings) -> JobOptions:
+    def make_options(self, settings: JobSettings) -> JobOptions:
+        """Check options; paths to search also find arguments that are given by position."""
         options = make_options(self.type, settings)
         if isinstance(options.search, bool):
             return options
         return replace(options, search=_search_paths(self.function, options.search))
 
-    # What follows is for schedules and workers.
+    # For schedules and workers:
 
     def settings_in(self, queue: str, given: JobSettings) -> JobSettings:
         """Its options, with those given beside them, for a schedule of that queue."""
@@ -140,7 +136,7 @@ class JobFunction(Generic[P, R]):
                 f"{queue!r} cannot send it; add it to schedules({self.queue!r})"
             )
         settings: JobSettings = {**self._sending.settings, **given}
-        search = self._make_options(settings).search
+        search = self.make_options(settings).search
         return settings if isinstance(search, bool) else {**settings, "search": search}
 
     def check_call(self, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
@@ -207,95 +203,6 @@ def _search_paths(function: Callable[..., Any], paths: tuple[str, ...]) -> tuple
     return tuple(found)
 
 
-class Sending(Generic[P, R]):
-    """A function with options, by the default client."""
-
-    def __init__(self, function: JobFunction[P, R], settings: JobSettings) -> None:
-        self.function = function
-        self.settings = settings
-        self._options = function._make_options(settings)
-
-    def options(self, **settings: Unpack[JobSettings]) -> Sending[P, R]:
-        """The same with some options changed."""
-        return Sending(self.function, {**self.settings, **settings})
-
-    def on(self, client: C) -> Bound[P, R, C]:
-        return Bound(self, client)
-
-    def send(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
-        jobs = default_client().jobs(self.function.queue)
-        return jobs.send_one(self._options, self._packed(args, kwargs))
-
-    async def asend(self, *args: P.args, **kwargs: P.kwargs) -> AsyncJob[R]:
-        jobs = (await default_async_client()).jobs(self.function.queue)
-        return await jobs.send_one(self._options, self._packed(args, kwargs))
-
-    def send_many(self, calls: Iterable[Sequence[Any] | Mapping[str, Any]]) -> list[Job[R]]:
-        packed = self._calls(calls)
-        return default_client().jobs(self.function.queue).send(self._options, packed)
-
-    def _packed(self, args: tuple[object, ...], kwargs: dict[str, object]) -> bytes:
-        self.function.check_call(args, kwargs)
-        return pack_call(f"the arguments of {self.function.type!r}", args, kwargs)
-
-    def _calls(self, calls: Iterable[Sequence[Any] | Mapping[str, Any]]) -> Iterable[bytes]:
-        check_items(calls, "the arguments of each call")
-        return map(self._call, calls)
-
-    def _call(self, call: Sequence[Any] | Mapping[str, Any]) -> bytes:
-        if isinstance(call, dict):
-            return self._packed((), call)
-        if isinstance(call, list | tuple):
-            return self._packed(tuple(call), {})
-        raise InvalidArgument(
-            f"send_many takes sequences or dicts of arguments, not {type(call).__name__}; "
-            "a call with one argument is a tuple of one, as in (x,)"
-        )
-
-
-class Client(Protocol):
-    def jobs(self, queue: str) -> Any: ...
-
-
-C = TypeVar("C", bound="Penstock | AsyncPenstock")
-
-
-class Bound(Generic[P, R, C]):
-    """A function with options and a client."""
-
-    def __init__(self, sending: Sending[P, R], client: C) -> None:
-        self._sending = sending
-        self._client = client
-
-    def options(self, **settings: Unpack[JobSettings]) -> Bound[P, R, C]:
-        """The same with some options changed."""
-        return Bound(self._sending.options(**settings), self._client)
-
-    @overload
-    def send(self: Bound[P, R, Penstock], *args: P.args, **kwargs: P.kwargs) -> Job[R]: ...
-    @overload
-    def send(
-        self: Bound[P, R, AsyncPenstock], *args: P.args, **kwargs: P.kwargs
-    ) -> Awaitable[AsyncJob[R]]: ...
-    def send(self, *args: Any, **kwargs: Any) -> Any:
-        sending = self._sending
-        jobs = self._client.jobs(sending.function.queue)
-        return jobs.send_one(sending._options, sending._packed(args, kwargs))
-
-    @overload
-    def send_many(
-        self: Bound[P, R, Penstock], calls: Iterable[Sequence[Any] | Mapping[str, Any]]
-    ) -> list[Job[R]]: ...
-    @overload
-    def send_many(
-        self: Bound[P, R, AsyncPenstock], calls: Iterable[Sequence[Any] | Mapping[str, Any]]
-    ) -> Awaitable[list[AsyncJob[R]]]: ...
-    def send_many(self, calls: Any) -> Any:
-        sending = self._sending
-        jobs = self._client.jobs(sending.function.queue)
-        return jobs.send(sending._options, sending._calls(calls))
-
-
 class _Decorator(Protocol):
     @overload
     def __call__(self, function: Callable[P, Awaitable[R]], /) -> JobFunction[P, R]: ...
@@ -359,7 +266,7 @@ def job(
 
 
 VERDICT = b"!"
-"""Begins what a child process says instead of a result."""
+"""Begins the bytes that a child process sends instead of a result."""
 
 
 class Judgement(NamedTuple):
@@ -397,7 +304,8 @@ class _ChildJob:
         return self.has_seen_cancel
 
     def progress(self, done: float, total: float = 100, data: Any = None) -> None:
-        pack_progress(make_progress(done, total, data))  # refused where it was said
+        # Packed here to be refused where the function reports it.
+        pack_progress(make_progress(done, total, data))
         self._context.progress([done, total, data])
 
     def log(self, message: object, *values: object) -> None:

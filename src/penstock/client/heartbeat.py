@@ -53,7 +53,8 @@ class Heartbeat:
         self.about = "{}"
         """what the worker said about itself when it registered, as JSON"""
         self.stuck_slots: Callable[[], int] = lambda: 0
-        """asked from the heartbeat's thread: how many slots are taken by what cannot be ended"""
+        """asked from the heartbeat's thread: how many slots are taken by jobs that cannot be ended
+        """
         self._told_stuck = 0
         self.is_paused = False
         self.recovered = 0
@@ -111,7 +112,7 @@ class Heartbeat:
                 try:
                     returned = fail_worker(store, self._keys, peer)
                 except PenstockError as error:
-                    # The peer stays condemned, and somebody is handed it again.
+                    # The peer stays condemned, and a later heartbeat is handed it again.
                     log.warning("recovery failed worker=%s error=%s", peer, error)
                     continue
                 self.recovered += 1

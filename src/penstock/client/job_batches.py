@@ -34,13 +34,13 @@ class JobBatch(NamedTuple):
 
 def pack_job(options: JobOptions, max_payload: int, item: object) -> Packed:
     """The data of a job; with the words by which it can be found, if it is to be."""
-    data = pack_plain_job(max_payload, item)
+    data = pack_job_data(max_payload, item)
     if options.search is False:
         return data
     return data, words_of(item, options.search, MAX_WORDS)
 
 
-def pack_plain_job(max_payload: int, item: object) -> bytes:
+def pack_job_data(max_payload: int, item: object) -> bytes:
     """The data of a job that need not be found by its words."""
     data = pack_data("the data of the job", item)
     if len(data) > max_payload:

@@ -15,15 +15,15 @@ _RANDOM_BITS = 22
 
 
 class _Numbers:
-    """Numbers that only grow, also when the clock is set back, and end alike."""
+    """Numbers that only grow, also when the clock is set back, and all end with this sender."""
 
     def __init__(self) -> None:
         self.begin()
         self._last = 0
 
     def begin(self) -> None:
-        """In a child process too, which is a sender of its own. If another thread held the lock at
-        the fork, nobody would ever give it back.
+        """Also called in a child process, which is a sender of its own. The lock is made anew: if
+        another thread held it at the fork, no thread of the child would release it.
         """
         self._lock = threading.Lock()
         self._sender = secrets.randbelow(SENDERS)
@@ -59,5 +59,5 @@ def new_job_id() -> str:
 
 
 def age_of(number: int) -> float:
-    """For how many seconds an id has existed, by the clock of whoever made it."""
+    """For how many seconds an id has existed, by the clock of the process that made it."""
     return time.time() - ((number >> _RANDOM_BITS) + _EPOCH_MS) / 1000

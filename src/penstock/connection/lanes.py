@@ -26,7 +26,7 @@ class Lanes:
         self._supply = _Supply()
 
     def take(self) -> Lane:
-        """A lane of one's own until it is given back."""
+        """Take a lane that no other request uses until it is given back."""
         supply = self._supply
         if supply.pid != os.getpid():
             # After a fork parent and child would number different requests alike, and one would be
@@ -47,7 +47,7 @@ class Lanes:
 
 
 class _Supply:
-    """The lanes of one process. Every step that threads could share is a single one."""
+    """The lanes of one process. Threads share it without a lock: each step is atomic in itself."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()

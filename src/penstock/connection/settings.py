@@ -28,7 +28,7 @@ class Settings:
     timeout_s: float = 5.0
     """how long one try may take"""
     dialect: Dialect | None = None
-    """which scripts the server needs; found out by looking if None"""
+    """which scripts the server needs; None: found out from the server"""
 
     def __post_init__(self) -> None:
         if type(self.max_payload) is not int or self.max_payload < 1:

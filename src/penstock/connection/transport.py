@@ -1,17 +1,17 @@
-"""Connections, and how to wait without keeping others from going on."""
+"""Connections, and how to wait without blocking an event loop."""
 
-from penstock.connection._async.transport import AsyncArrivals, AsyncChannel, AsyncListener
+from penstock.connection._async.transport import AsyncArrivals, AsyncListener, AsyncNode
 from penstock.connection._async.transport import pause as apause
 from penstock.connection._async.transport import run_blocking as arun_blocking
-from penstock.connection._sync.transport import Arrivals, Channel, Listener, pause, run_blocking
+from penstock.connection._sync.transport import Arrivals, Listener, Node, pause, run_blocking
 
 __all__ = [
     "Arrivals",
     "AsyncArrivals",
-    "AsyncChannel",
     "AsyncListener",
-    "Channel",
+    "AsyncNode",
     "Listener",
+    "Node",
     "apause",
     "arun_blocking",
     "pause",

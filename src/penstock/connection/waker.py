@@ -1,4 +1,4 @@
-"""Wakes a thread that waits for a connection to say something."""
+"""Wakes a thread that waits for messages of a connection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Waker:
         return self._inside.fileno()
 
     def wake(self) -> None:
-        with suppress(OSError):  # it was woken often enough, or nobody waits any more
+        with suppress(OSError):  # it was woken often enough, or no thread waits any more
             self._outside.send(b"!")
 
     def was_woken(self) -> bool:

@@ -57,9 +57,9 @@ def pack(*parts: Argument) -> bytes:
 
 
 OTHERS_FIRST = pack("PING")
-"""A server sends out first what it has for whoever it last found something to say to. So the answer
-to a request goes out before the messages that the request has sent to others, and whoever asked
-runs while those who have work to do wait for a processor. After this, its turn is the last.
+"""Sent before a request that publishes messages, so that others get these before the sender gets
+its reply. Redis flushes clients in reverse order of when they first had something to get; the reply
+to this PING makes the sender the first, so it is flushed last.
 """
 
 

@@ -106,7 +106,7 @@ class WorkerProcess:
         self.end()
 
     def end(self) -> None:
-        """Leave nothing behind, whatever state it is in."""
+        """End its processes, also if they are frozen."""
         if self._process is not None and self._process.poll() is None:
             self._signal(signal.SIGKILL)
             self._process.wait(_END_S)
@@ -114,6 +114,6 @@ class WorkerProcess:
             self.state = "stopped"
 
     def _signal(self, number: signal.Signals) -> None:
-        # To the worker and to its supervisor. Until it was waited for, no stranger has its id.
+        # To the worker and to its supervisor. Until it was waited for, no other process has its id.
         if self._process is not None and self._process.poll() is None:
             os.killpg(self._process.pid, number)

@@ -101,7 +101,7 @@ class Stage:
         self.look()
 
     def close(self) -> None:
-        """No worker is left behind, whatever state it is in."""
+        """End all workers, also frozen ones."""
         for worker in self.workers:
             worker.end()
         self.client.close()
@@ -124,7 +124,7 @@ class Stage:
         )
 
     def linger(self, seconds: float) -> None:
-        """Let the eye follow, while the work goes on."""
+        """Give people time to read, while the work goes on."""
         end_at = time.monotonic() + seconds
         self.until(lambda: time.monotonic() > end_at)
 
@@ -148,7 +148,8 @@ class Stage:
         return self.state
 
     def _work_s(self) -> float:
-        """How long one worker alone needs for everything, whatever the machine: handlers sleep.
+        """How long one worker alone needs for everything; the same on every machine, as handlers
+        sleep.
 
         So much that there is work left when the frozen worker is back. Until then, one worker less
         works for about 1.6 leases and two less for as long; that is to be 60 % of all work.

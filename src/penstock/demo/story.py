@@ -59,8 +59,8 @@ def _kill(stage: Stage, worker: WorkerProcess) -> float:
 def _freeze(stage: Stage, worker: WorkerProcess) -> None:
     """Until the worker has tried to finish what it no longer held.
 
-    Waking up, it learns that its lease is lost from its heartbeat or from a finish, whichever comes
-    first. It is nearly always the finish; if not, it is frozen once more.
+    Waking up, it learns that its lease is lost from its heartbeat or from a finish. It is nearly
+    always the finish; if not, it is frozen once more.
     """
     for _ in range(_FREEZES):
         if not _freeze_at_work(stage, worker):

@@ -1,4 +1,4 @@
-"""What people see of the demo: a live picture on a terminal, plain lines elsewhere."""
+"""What people see of the demo: a live picture on a terminal, rows of text elsewhere."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EVENTS = 12
 
 
 class View(Protocol):
-    """Whoever watches."""
+    """What shows the demo while it runs."""
 
     def tell(self, event: str) -> None:
         """Something happened."""
@@ -38,7 +38,7 @@ class View(Protocol):
 
 
 class Lines:
-    """One line per event, and one every few seconds in between."""
+    """One text line per event, and one every few seconds in between."""
 
     def __init__(self, console: Console, is_silent: bool = False) -> None:
         self._narrator = Narrator(console, is_silent)

@@ -1,6 +1,6 @@
 """The program of a child process: runs one job after another, as the worker that started it says.
 
-`child_process.py` starts it as `python -m penstock.executors.child CHANNEL LIFE PARENT`. Nothing
+`child_process.py` starts it as `python -m penstock.executors.child PIPE LIFE PARENT`. Nothing
 else imports this module, or Python would warn that it is there twice.
 """
 
@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from penstock.codec.failures import describe
 from penstock.errors import HandlerNotFound
-from penstock.executors.channel import Channel
 from penstock.executors.memory import forget_peak, peak_rss
+from penstock.executors.pipe import Pipe
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from penstock.executors.channel import Message
+    from penstock.executors.pipe import Message
 
 _PARENT_POLL_MS = 1000
 
@@ -43,7 +43,7 @@ class ChildFunction(Protocol):
 
 
 class ChildContext:
-    """What a job in a child process is told, and what it can say while it runs."""
+    """What a job in a child process can ask, and what it can report while it runs."""
 
     def __init__(self, child: Child, run: int, header: dict[str, Any]) -> None:
         self.job: str = header["job"]
@@ -58,7 +58,9 @@ class ChildContext:
 
     @property
     def cancelled(self) -> bool:
-        """True as soon as the result is of no use any more; a job that goes on is ended soon."""
+        """True as soon as the result is not wanted any more; a job that goes on is killed soon
+        after.
+        """
         return self._child.cancelled_run >= self._run
 
     def progress(self, payload: object) -> None:
@@ -70,9 +72,9 @@ class ChildContext:
         self.report("log", payload)
 
     def report(self, kind: str, payload: object) -> None:
-        """Goes to the worker as it is; nothing does after the job has ended, or from a fork."""
+        """Send a report to the worker; not after the job has ended, and not from a fork."""
         if not self._is_over and self._child.is_here:
-            self._child.channel.send("report", run=self._run, what=kind, payload=payload)
+            self._child.pipe.send("report", run=self._run, what=kind, payload=payload)
 
     def end(self) -> None:
         self._is_over = True
@@ -81,8 +83,8 @@ class ChildContext:
 class Child:
     """Jobs run in the main thread, where signals and most libraries want to be."""
 
-    def __init__(self, channel: Channel, parent: int) -> None:
-        self.channel = channel
+    def __init__(self, pipe: Pipe, parent: int) -> None:
+        self.pipe = pipe
         self.cancelled_run = 0
         """runs are numbered; a later one is never cancelled before an earlier one has ended"""
         self._parent = parent
@@ -98,7 +100,7 @@ class Child:
     def serve(self) -> NoReturn:
         signal.signal(signal.SIGTERM, self._terminate)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT})
-        threading.Thread(target=self._read, name="penstock-channel", daemon=True).start()
+        threading.Thread(target=self._read, name="penstock-pipe", daemon=True).start()
         try:
             self._get_ready()
             while True:
@@ -106,7 +108,7 @@ class Child:
         except BaseException:
             self._end_if_terminated()
             traceback.print_exc()
-            # Not by way of the interpreter, which would wait for threads that jobs have left.
+            # sys.exit() would wait for threads that jobs have left behind.
             os._exit(1)
 
     def _get_ready(self) -> None:
@@ -116,16 +118,16 @@ class Child:
             for module in start.header["modules"]:
                 importlib.import_module(module)
         except Exception as error:
-            self.channel.send("unready", **describe(error)._asdict())
+            self.pipe.send("unready", **describe(error)._asdict())
             os._exit(1)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        self.channel.send("ready", cpu_s=process_time(), max_rss=peak)
+        self.pipe.send("ready", cpu_s=process_time(), max_rss=peak)
 
     def _run(self, message: Message) -> None:
         run: int = message.header["run"]
         context = ChildContext(self, run, message.header)
         forget_peak()
-        self.channel.send("begun", run=run, peak_rss=peak_rss(os.getpid()))
+        self.pipe.send("begun", run=run, peak_rss=peak_rss(os.getpid()))
         cpu_began_s = process_time()
         result, failure = b"", None
         try:
@@ -142,22 +144,22 @@ class Child:
         total_s = process_time()
         times: dict[str, Any] = {"run": run, "cpu_s": total_s, "run_cpu_s": total_s - cpu_began_s}
         if failure is None:
-            self.channel.send("returned", result, **times)
+            self.pipe.send("returned", result, **times)
         else:
-            self.channel.send("raised", **times, **failure._asdict())
+            self.pipe.send("raised", **times, **failure._asdict())
 
     def _read(self) -> None:
-        """In a thread of its own, so that a job hears that it is cancelled, and the child learns
-        that the worker is gone.
+        """Read what the worker sends, in a thread of its own: so a running job sees that it is
+        cancelled, and the child notices that the worker is gone.
         """
         poll = select.poll()
-        poll.register(self.channel, select.POLLIN)
+        poll.register(self.pipe, select.POLLIN)
         try:
             while True:
                 if poll.poll(_PARENT_POLL_MS):
-                    self._take(self.channel.receive())
+                    self._take(self.pipe.receive())
                 elif os.getppid() != self._parent:
-                    break  # and a fork of it still holds its end of the channel
+                    break  # and a fork of it still holds its end of the pipe
         finally:
             die()
 
@@ -203,14 +205,14 @@ def find(path: str) -> ChildFunction:
 
 
 def die() -> NoReturn:
-    """At once, and with everything that jobs have started."""
+    """End this process at once, with every process that jobs have started."""
     if os.getpgrp() == os.getpid():
         os.killpg(os.getpgrp(), signal.SIGKILL)
     os._exit(1)
 
 
 def die_with(life: int) -> None:
-    """Have the kernel kill this process and its group as soon as nobody holds the other end.
+    """Have the kernel kill this process and its group as soon as no process holds the other end.
 
     That works even when a job keeps the GIL, so that no thread of ours could see it. Linux only.
     """
@@ -226,15 +228,15 @@ def _flush() -> None:
 
 
 def main() -> NoReturn:
-    channel, life, parent = (int(argument) for argument in sys.argv[1:])
+    pipe, life, parent = (int(argument) for argument in sys.argv[1:])
     del sys.argv[1:]
-    for descriptor in (channel, life):
+    for descriptor in (pipe, life):
         os.set_inheritable(descriptor, False)
     if sys.platform == "linux" and os.getpgrp() == os.getpid():
         die_with(life)
     with suppress(Exception):  # there may be no stderr
         faulthandler.enable()
-    Child(Channel(socket.socket(fileno=channel)), parent).serve()
+    Child(Pipe(socket.socket(fileno=pipe)), parent).serve()
 
 
 if __name__ == "__main__":

@@ -13,13 +13,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import JobCrashed
-from penstock.executors.channel import Channel
 from penstock.executors.death import RSS_UNIT, death_of
 from penstock.executors.memory import peak_rss
+from penstock.executors.pipe import Pipe
 
 if TYPE_CHECKING:
-    from penstock.executors.channel import Message
     from penstock.executors.death import Death
+    from penstock.executors.pipe import Message
 
 _SEND_S = 10.0
 _LOOK_S = 1.0
@@ -29,8 +29,8 @@ _LOOK_S = 1.0
 class ChildProcess:
     """Leads a process group of its own, so that what it has started ends with it.
 
-    For one thread alone: whoever both signals a process and reaps it cannot hit a stranger that has
-    got the same id meanwhile.
+    To be used by one thread: a thread that both signals a process and reaps it cannot signal
+    another process that has got the same id meanwhile.
     """
 
     def __init__(self, modules: list[str], wake: int) -> None:
@@ -65,14 +65,14 @@ class ChildProcess:
         self._rss_seen = 0
         self._look_at = perf_counter() + _LOOK_S
         ours.settimeout(_SEND_S)
-        self._channel = Channel(ours)
+        self._pipe = Pipe(ours)
         self._pidfd = _open_pidfd(self.pid)
         self._poll = select.poll()
         for descriptor in (ours.fileno(), self._pidfd, wake):
             if descriptor is not None:
                 self._poll.register(descriptor, select.POLLIN)
-        with suppress(OSError):  # it died at once, which will be heard
-            self._channel.send("start", modules=modules, sys_path=[*map(str, sys.path)])
+        with suppress(OSError):  # it died at once, which the next read finds out
+            self._pipe.send("start", modules=modules, sys_path=[*map(str, sys.path)])
 
     @property
     def pid(self) -> int:
@@ -82,29 +82,29 @@ class ChildProcess:
         """Hand it a job. It says so as soon as the job has begun."""
         self._runs += 1
         try:
-            self._channel.send("run", data, run=self._runs, **header)
+            self._pipe.send("run", data, run=self._runs, **header)
         except OSError:
             self.is_gone = True
 
     def cancel(self) -> None:
         """Tell the job; it ends when it chooses to."""
-        with suppress(OSError):  # it has ended, and its last words are still to be heard
-            self._channel.send("cancel", run=self._runs)
+        with suppress(OSError):  # it has ended, and its last messages are still to be read
+            self._pipe.send("cancel", run=self._runs)
 
     def hear(self, until: float) -> list[Message]:
-        """Wait until it says something, or ends, or `wake` can be read, or `until` comes, or about
-        a second. What belongs to an earlier job is left out.
+        """Wait until it sends a message, or ends, or `wake` can be read, or `until` comes, or for
+        about a second. Messages about an earlier job are left out.
         """
         until = min(until, self._look_at)
         self._poll.poll(max(0.0, until - perf_counter()) * 1000)
         if perf_counter() >= self._look_at:
             self._look()
-        # First, so that its last words have arrived when they are looked for.
+        # First, so that its last messages have arrived when they are read.
         self._look_for_end()
         messages: list[Message] = []
-        while _is_readable(self._channel.fileno()):
+        while _is_readable(self._pipe.fileno()):
             try:
-                messages += self._channel.receive()
+                messages += self._pipe.receive()
             except (EOFError, OSError, ValueError):
                 self.is_gone = True
                 break
@@ -131,7 +131,7 @@ class ChildProcess:
             peak = self._peak(usage.ru_maxrss * RSS_UNIT)
             cpu_s = usage.ru_utime + usage.ru_stime - self._cpu_s
         self._process.returncode = code
-        self._channel.close()
+        self._pipe.close()
         os.close(self._life)
         if self._pidfd is not None:
             os.close(self._pidfd)
@@ -152,7 +152,7 @@ class ChildProcess:
             self.is_ready = True
             self._rss_floor = message.header["max_rss"] * RSS_UNIT
         elif message.kind == "begun":
-            # It says so itself, as it may be dead before anybody looks.
+            # The child reports it itself, as it may be dead before the worker reads /proc.
             self._rss_seen = message.header["peak_rss"] or self._rss_seen
             self._look()
 
@@ -161,7 +161,7 @@ class ChildProcess:
         self._look_at = perf_counter() + _LOOK_S
 
     def _look_for_end(self) -> None:
-        """Where the system does not say, the end of the channel has to do; but a fork that outlives
+        """Where the system does not say, the end of the pipe has to do; but a fork that outlives
         the child may keep that open.
         """
         if self._pidfd is not None and _is_readable(self._pidfd):

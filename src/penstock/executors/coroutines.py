@@ -33,7 +33,7 @@ class CoroutineExecutor:
     def __init__(self, slots: int) -> None:
         self.slots = slots
         self.moved_at = perf_counter()
-        """when a task was last done, or began to wait in an empty line"""
+        """when a task was last done, or began to wait while no other did"""
         self._line: deque[Context] = deque()
         self._running: set[Context] = set()
         self._idle: deque[asyncio.Future[None]] = deque()
@@ -110,7 +110,7 @@ class CoroutineExecutor:
                 turn_began_at = perf_counter()
             await self._perform(self._line.popleft())
             if perf_counter() - turn_began_at > _TURN_S:
-                # Handlers that never wait would keep the loop from everything else.
+                # Handlers that never wait would keep the event loop busy.
                 await asyncio.sleep(0)
                 turn_began_at = perf_counter()
 
@@ -137,7 +137,7 @@ class CoroutineExecutor:
         except BaseException as raised:
             error = raised
         self.moved_at = perf_counter()
-        # Free before the outcome is told, so that whoever hears of it finds the slot free.
+        # The slot is free before the outcome is told, so that the worker can fill it at once.
         self._running.discard(context)
         if error is None:
             context.returned(value, began_at)

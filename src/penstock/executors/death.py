@@ -17,7 +17,7 @@ class Death(NamedTuple):
     peak_rss_bytes: int
     """0 if it is not known"""
     cpu_s: float = 0.0
-    """used after its last word"""
+    """used after its last message"""
 
     def __str__(self) -> str:
         how = _name(self.signal) if self.signal else f"exit status {self.exit_status}"

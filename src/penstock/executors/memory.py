@@ -18,6 +18,6 @@ def peak_rss(pid: int) -> int:
 
 
 def forget_peak() -> None:
-    """So that the peak of this process is that of what it does from now on."""
+    """Count the peak memory of this process anew from now on."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")

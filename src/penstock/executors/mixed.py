@@ -71,7 +71,7 @@ class MixedExecutor:
 
     @property
     def moved_at(self) -> float:
-        """When the part that has waited longest last moved."""
+        """When the executor whose work has waited longest last made progress."""
         stuck = [part.moved_at for part in self._parts if part.waiting]
         return min(stuck) if stuck else perf_counter()
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.errors import PenstockError
-    from penstock.executors.channel import Message
     from penstock.executors.death import Death
+    from penstock.executors.pipe import Message
 
     Tell = Callable[[], None]
 
@@ -63,7 +63,7 @@ class ProcessJob(Protocol):
 
 
 class ProcessSlot:
-    """For the thread that serves it; the others may only `cancel` and `close`."""
+    """Used by the thread that serves it; other threads may only call `cancel` and `close`."""
 
     def __init__(self, modules: list[str], cancel_grace_s: float) -> None:
         self._modules = modules
@@ -85,7 +85,9 @@ class ProcessSlot:
             self._wake()
 
     def close(self) -> None:
-        """Let go of everything; whatever the thread is waiting for, it gets `Closing`."""
+        """Stop using the child. The thread that serves the slot gets `Closing`, also while it
+        waits.
+        """
         self._is_closing = True
         self._wake()
 
@@ -173,7 +175,7 @@ class ProcessSlot:
         has_begun = False
         verdict: PenstockError | None = None
         while not child.is_gone:
-            # Heard before the clock is looked at, so that what came in time counts.
+            # Read before the clock, so that a result that came in time counts.
             for message in self._hear(child, min(timeout_at, cancel_at, kill_at)):
                 if message.kind == "begun":
                     has_begun = True

@@ -65,7 +65,8 @@ class ProcessExecutor(Line):
                 self._running.add(context)
                 tell = slot.perform(cast("ProcessJob", context))
                 self.moved_at = perf_counter()
-                # Free before the outcome is told, so that whoever hears of it finds the slot free.
+                # The slot is free before the outcome is told, so that the worker can fill it at
+                # once.
                 self._running.discard(context)
                 tell()
         except Closing:

@@ -1,4 +1,4 @@
-"""Sees to it that a job which keeps its thread too long does not keep its slot."""
+"""Frees the slot of a job that keeps its thread past its timeout."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class Watchdog:
         self._tell = tell
         self._watched: dict[Context, _Run] = {}
         self._replaced: set[Context] = set()
-        """what the threads still run whose place has been taken"""
+        """jobs past their deadline that still run in threads that were replaced"""
         self._late: set[Context] = set()
-        """what keeps its slot, though it is past its deadline"""
+        """jobs past their deadline that keep their slot"""
         self._changed = threading.Condition()
         self._wakes_at = inf
         self._is_running = False
@@ -108,7 +108,7 @@ class Watchdog:
                 )
 
     def _give_up(self) -> list[tuple[Context, float, bool]]:
-        """What is overdue now; if nothing is, wait a while."""
+        """The jobs that are overdue now; if there are none, wait for the next deadline."""
         given_up: list[tuple[Context, float, bool]] = []
         with self._changed:
             now = perf_counter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.model.invariants import Violation
+from penstock.model.violations import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from penstock.model.snapshot import Snapshot
 
 _MOVE_GRACE_MS = 60_000
-"""How long nobody may have moved anything, though there is room, before that is a finding."""
+"""How long a decided batch may stand still, though there is room, before that is a violation."""
 
 
 def batch_violations(snapshot: Snapshot) -> list[Violation]:

@@ -1,4 +1,4 @@
-"""What is told to whoever listens to a queue."""
+"""Events of a queue, as its listeners get them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EVENT_KINDS: tuple[EventKind, ...] = ("work", "done", "cancel", "delete")
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event of a queue. Live only: who does not listen at that moment misses it."""
+    """One event of a queue. Live only: a client that does not listen at that moment misses it."""
 
     kind: EventKind
     queue: str
@@ -20,6 +20,6 @@ class Event:
     task: bytes = b""
     """done, cancel: the task"""
     worker: str = ""
-    """done: who finished it"""
+    """done: the worker that finished it"""
     result: bytes = b""
     """done: what the worker said about it"""

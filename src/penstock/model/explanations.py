@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One thing that keeps a job from running, or the one that says it is not kept."""
+    """One thing that keeps a job from running, or that says that nothing does."""
 
     code: str
     text: str

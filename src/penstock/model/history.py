@@ -1,4 +1,4 @@
-"""The history of a queue: places in it, its bounds, and the marks of those who read it."""
+"""The history of a queue: places in it, its bounds, and the marks of its readers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Mark(NamedTuple):
     reader: str
     place: str
     seen_at: float
-    """when it said so"""
+    """when it set the mark"""
 
 
 class HistoryBounds(NamedTuple):

@@ -54,7 +54,7 @@ def make_filter(state: str, which: FilterSettings) -> JobFilter:
 
 
 def check_one(which: FilterSettings) -> None:
-    """Refuse what nobody counts: jobs by several things together."""
+    """Refuse several filters together: the store has no counts for those."""
     if which.get("reason"):
         raise InvalidArgument(
             "jobs are not counted by why they are dead; `page` and `retry` can choose by it"
@@ -67,12 +67,12 @@ def check_one(which: FilterSettings) -> None:
 
 
 def is_counted(chosen: JobFilter) -> bool:
-    """Whether the list that has all that is meant has nothing else."""
+    """Whether the list that `listing_of` names has no other jobs."""
     return not chosen.reason and [chosen.type, chosen.tenant, chosen.tag].count("") >= 2
 
 
 def listing_of(chosen: JobFilter) -> str:
-    """The list in the store that has all that is meant, and as little else as possible."""
+    """The list in the store that has all chosen jobs, and as few others as possible."""
     code = STATE_CODES[chosen.state]
     if chosen.tag:
         return f"{code}G:{chosen.tag}"
@@ -82,7 +82,7 @@ def listing_of(chosen: JobFilter) -> str:
 
 
 def matches(job: JobInfo, chosen: JobFilter) -> bool:
-    """Whether a job is meant; it may have changed since it was listed."""
+    """Whether a job is chosen; it may have changed since it was listed."""
     return (
         job.state == chosen.state
         and chosen.type in ("", job.type)

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from penstock.model.batch_invariants import batch_violations
-from penstock.model.invariants import Violation, violations
+from penstock.model.invariants import violations
 from penstock.model.job_places import (
     jobs_are_in_one_place,
     lines_are_in_their_rings,
@@ -21,6 +21,7 @@ from penstock.model.job_places import (
 )
 from penstock.model.job_snapshot import HAS_ATTEMPTS, HAS_LOG, HAS_PROGRESS
 from penstock.model.jobs import FINAL_STATES, JOB_STATES, MAX_CRASHES, WAITING_STATES
+from penstock.model.violations import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -269,14 +270,14 @@ def unique_keys_belong_to_jobs(queue: JobSnapshot) -> Iterator[Violation]:
 
 
 def entries_are_ids(queue: JobSnapshot) -> Iterator[Violation]:
-    """I13: where jobs are named, ids stand. Anything else was written by somebody else, and is
+    """I13: where jobs are named, ids stand. Anything else was written by another program, and is
     passed over.
     """
     for kind, owner, field, entry in queue.strangers:
         place = f"{kind}:{owner}" if owner else kind
         under = f" for {field!r}" if field else ""
         wanted = "the number of a page" if kind == "pages" else "the id of a job"
-        # An open window keeps a key taken, whoever has taken it.
+        # An open window keeps a key taken, also if the job that took it is gone.
         is_kept = kind == "unique_jobs" and field in queue.windows
         yield Violation(
             "I13",
@@ -315,7 +316,7 @@ def extras_belong_to_jobs(queue: JobSnapshot) -> Iterator[Violation]:
 
 def traces_belong_to_members(queue: JobSnapshot) -> Iterator[Violation]:
     """I13: what is kept about workers is kept about those that serve the queue. Proves that a dead
-    worker leaves nothing behind, and that nobody counts on it to get up.
+    worker leaves nothing behind, and that no job is handed to it.
     """
     traces = (
         ("types", queue.types),
@@ -368,7 +369,7 @@ JOB_CHECKS: tuple[Callable[[JobSnapshot], Iterable[Violation]], ...] = (
     extras_belong_to_jobs,
     traces_belong_to_members,
 )
-"""True between any two operations, whatever has crashed."""
+"""True between any two operations, also if clients, workers or the server have crashed."""
 
 
 def job_violations(queue: JobSnapshot) -> list[Violation]:

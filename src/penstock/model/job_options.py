@@ -83,14 +83,14 @@ def make_options(type: str, given: JobSettings) -> JobOptions:
     return _options(type, given)
 
 
-def plain_settings(given: JobSettings) -> dict[str, Any]:
+def json_settings(given: JobSettings) -> dict[str, Any]:
     """The same settings in text, numbers and lists, so that they can be kept as JSON and be given
     again later. They have been checked.
     """
-    return {name: _plain(value) for name, value in given.items()}
+    return {name: _as_json(value) for name, value in given.items()}
 
 
-def _plain(value: object) -> object:
+def _as_json(value: object) -> object:
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, Backoff):

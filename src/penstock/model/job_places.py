@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from penstock.model.invariants import Violation
 from penstock.model.numbers import whole_number
+from penstock.model.violations import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -82,8 +82,8 @@ def _running_job(
 
 
 def places_hold_jobs(queue: JobSnapshot) -> Iterator[Violation]:
-    """I2: whatever is due, finished, buried or held is a job in that state. Proves that nothing
-    happens to a job that is elsewhere.
+    """I2: every entry of `due`, `finished`, `buried` and `running` is a job in that state. Proves
+    that nothing happens to a job that is elsewhere.
     """
     places: Mapping[str, Iterable[str]] = {
         "due": queue.due,
@@ -110,7 +110,7 @@ def records_are_whole(queue: JobSnapshot) -> Iterator[Violation]:
     """I2: facts are kept of jobs that exist, numbers and turns are ones that were given out, and no
     id is beyond the newest. Proves that a new job never stands where an old one did.
     """
-    # Where it is no number, that is named by itself.
+    # That it is no number is a violation of its own.
     last, newest = whole_number(queue.totals.meta.get("turn", "0")), queue.totals.newest
     for job in queue.jobs.values():
         if not job.has_record:
@@ -144,8 +144,8 @@ def records_are_whole(queue: JobSnapshot) -> Iterator[Violation]:
 
 
 def lines_are_in_their_rings(queue: JobSnapshot) -> Iterator[Violation]:
-    """I2: every line is in the ring of its level, every ring in `levels`, and everything that
-    was put aside is where somebody will look for it. Proves that no line is passed over.
+    """I2: every line is in the ring of its level, every ring in `levels`, and every job that was
+    put aside is where workers look for it. Proves that no line is passed over.
     """
     rings = {f"{level}:{tenant}" for level, tenants in queue.rings.items() for tenant in tenants}
     pairs: tuple[tuple[str, set[str], set[str]], ...] = (
@@ -202,7 +202,7 @@ def _valid_entries(queue: JobSnapshot) -> dict[str, list[tuple[str, str]]]:
 
 
 def _holders(queue: JobSnapshot) -> dict[str, list[tuple[str, int]]]:
-    """Who holds each job."""
+    """The worker that holds each job."""
     found: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for worker, held in queue.running.items():
         for process, id in held.items():

@@ -34,7 +34,7 @@ MOVES: dict[JobState, tuple[JobState, ...]] = {
     "dead": ("ready",),
     "cancelled": ("ready",),
 }
-"""Every allowed move. The scripts are given this table and refuse whatever is not in it."""
+"""Every allowed move. The scripts are given this table and refuse every other move."""
 
 FINAL_STATES: tuple[JobState, ...] = ("done", "dead", "cancelled")
 WAITING_STATES: tuple[JobState, ...] = ("scheduled", "blocked", "ready")
@@ -75,7 +75,9 @@ JOB_EVENT_KINDS: tuple[JobEventKind, ...] = get_args(JobEventKind)
 
 @dataclass(frozen=True, slots=True)
 class JobEvent:
-    """Something that happened to a job. Live only: who does not listen at that moment misses it."""
+    """Something that happened to a job. Live only: a client that does not listen at that moment
+    misses it.
+    """
 
     kind: JobEventKind
     queue: str
@@ -139,7 +141,7 @@ class EndedAttempt:
     state: str | None = None
     """what followed: done, dead, ready, scheduled, cancelled, or removed"""
     error_type: str | None = None
-    """empty if there was no error, or nobody knows"""
+    """empty if there was no error, or it is not known"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +224,8 @@ class JobPage(NamedTuple):
     cursor: str
     """where the next page begins; empty after the last"""
     total: int | None
-    """how many there are in all; None where several of type, tenant and tag meet, which nobody
-    counts
+    """how many there are in all; None if several of type, tenant and tag were given, as these are
+    not counted together
     """
 
 

@@ -1,4 +1,4 @@
-"""Tasks in the hands of a worker."""
+"""Tasks that a worker holds."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def parse_backoff(given: str | float | timedelta | Backoff | None) -> Backoff:
 
 
 def _numbers(text: str) -> list[float]:
-    """Those that are written with colons between; none if any part is something else."""
+    """The numbers of a text that has colons between them; empty if a part is no number."""
     try:
         return [float(part) for part in text.split(":")]
     except ValueError:
@@ -177,8 +177,8 @@ def decode_backoff(text: str) -> Backoff:
 
 
 class Retry(Exception):
-    """Raised by a job: run this job again after `after` (seconds or a timedelta), whatever its
-    backoff says, or after what the backoff says if None.
+    """Raised by a job: run this job again after `after` (seconds or a timedelta), instead of when
+    its backoff says; None leaves it to the backoff.
 
     It counts as an attempt. If none is left the job is dead, and without `attempts=...` it has one.
     """
@@ -197,7 +197,7 @@ class Retry(Exception):
 
 
 class Reject(Exception):
-    """Raised by a job: never run this job again; it is dead, whatever attempts it has left."""
+    """Raised by a job: never run this job again; it is dead, also if it has attempts left."""
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)

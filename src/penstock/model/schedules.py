@@ -1,4 +1,4 @@
-"""When a schedule fires: cron expressions and intervals as pure functions of time.
+"""Schedules: jobs that are sent again and again, and the instants at which that happens.
 
 Instants are milliseconds since 1970 in UTC. A slot is an instant at which a schedule fires; slots
 depend on nothing but the schedule, so any worker computes the same ones.
@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import base64
 import json
-from bisect import bisect_left
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal, get_args
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
-from cronsim import CronSim, CronSimError
 
 from penstock.errors import InvalidArgument, InvalidName, ProtocolError
+from penstock.model.cron import check_cron, check_zone, next_cron_s
 from penstock.model.names import check_name
 from penstock.model.queues import check_bytes
 from penstock.model.retries import MAX_DURATION_MS, duration_ms
@@ -32,7 +29,6 @@ MAX_SCHEDULES = 1000
 VERSION = 1
 """Of the stored form; a reader refuses a higher one."""
 
-_DAY_S = 24 * 3600
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST_MS = 32_503_680_000_000  # the year 3000
 
@@ -55,7 +51,8 @@ class Schedule:
     timezone: str = "UTC"
     """where the cron expression is read; intervals have no use for it"""
     misfire: Misfire = "once"
-    """what to do about slots that passed while nobody looked: drop them, fire the latest, or all"""
+    """what to do about slots that passed while no worker looked: drop them, fire the latest, or all
+    """
     starts_at_ms: int = 0
     """no slot is earlier, and intervals count from here; 0 for none"""
     ends_at_ms: int = 0
@@ -93,7 +90,7 @@ def make_schedule(
         type=type,
         data=data,
         options=_as_json(options or {}),
-        cron="" if cron is None else _check_cron(cron),
+        cron="" if cron is None else check_cron(cron),
         every_ms=0 if every is None else duration_ms("every", every, at_least_s=1),
         timezone=timezone,
         misfire=misfire,
@@ -108,18 +105,7 @@ def next_slot_ms(schedule: Schedule, after_ms: int) -> int | None:
     """The first slot strictly after `after_ms`, or None if there is none any more.
 
     Intervals count real time from `starts_at_ms` (from 1970 without one). Cron is read off the
-    clock of the schedule's time zone, and when that clock is changed:
-
-    - An expression for fixed times of the day, such as `30 2 * * *` or `0 9,17 * * *`, fires once
-      for each time: one that the clock skips fires at the moment of the change (several become
-      one), and one that comes twice fires the first time only.
-    - An expression that repeats within the day fires whenever the clock shows a matching time:
-      times that are skipped do not fire, and times that come twice fire twice. So `0 * * * *` and
-      `*/15 * * * *` go on evenly where clocks change by an hour. Where they change by half an
-      hour, as on Lord Howe, an hourly job once waits 90 minutes, or fires again after 30.
-
-    As in Debian's cron, an expression repeats if its minute or its hour begins with `*`; here also
-    if it names all 24 hours, and never if it names a single time of the day.
+    clock of the schedule's time zone; `next_cron_s` says what happens when that clock is changed.
     """
     after_ms = max(after_ms, schedule.starts_at_ms - 1)
     slot: int | None
@@ -127,9 +113,7 @@ def next_slot_ms(schedule: Schedule, after_ms: int) -> int | None:
         periods = (after_ms - schedule.starts_at_ms) // schedule.every_ms + 1
         slot = schedule.starts_at_ms + periods * schedule.every_ms
     else:
-        zone = _check_zone(schedule.timezone)
-        find = _next_repeating if _is_repeating(schedule.cron) else _next_fixed
-        slot_s = find(schedule.cron, zone, after_ms // 1000)
+        slot_s = next_cron_s(schedule.cron, schedule.timezone, after_ms // 1000)
         slot = None if slot_s is None else slot_s * 1000
     has_ended = slot is not None and 0 < schedule.ends_at_ms < slot
     return None if has_ended else slot
@@ -229,71 +213,6 @@ def describe_schedule(schedule: Schedule) -> str:
     return when + (", paused" if schedule.is_paused else "")
 
 
-def _next_fixed(cron: str, zone: ZoneInfo, after_s: int) -> int | None:
-    """The first instant after `after_s`, where each matching time of the clock has just one."""
-    for wall in CronSim(cron, _wall(zone, after_s)):
-        # fold is 0: of a time that comes twice, this is the first.
-        instant_s = int(wall.replace(tzinfo=zone).timestamp())
-        if _wall(zone, instant_s) != wall:  # The clock skips it.
-            instant_s = _clock_change(zone, instant_s - _DAY_S, instant_s) or instant_s
-        if instant_s > after_s:
-            return instant_s
-    return None
-
-
-def _next_repeating(cron: str, zone: ZoneInfo, after_s: int) -> int | None:
-    """The first instant after `after_s` at which the clock shows a matching time.
-
-    CronSim given a time zone misses slots where clocks change by half an hour, so it gets to see
-    only the wall, and each stretch between two changes of the clock is searched by itself.
-    """
-    since_s = after_s + 1
-    while True:
-        start = _wall(zone, since_s)
-        wall = next(CronSim(cron, start - timedelta(seconds=1)), None)
-        if wall is None:
-            return None
-        found_s = since_s + int((wall - start).total_seconds())
-        horizon_s = min(found_s, since_s + _DAY_S)
-        change_s = _clock_change(zone, since_s, horizon_s)
-        if change_s is not None:
-            since_s = change_s
-        elif found_s == horizon_s:
-            return found_s
-        else:
-            # Later changes only repeat or skip what lies between, where nothing matches.
-            since_s = found_s - _DAY_S
-
-
-def _wall(zone: ZoneInfo, instant_s: int) -> datetime:
-    """What the clock of `zone` shows, as if that were UTC, in which CronSim sees no changes."""
-    return datetime.fromtimestamp(instant_s, zone).replace(tzinfo=UTC, fold=0)
-
-
-def _clock_change(zone: ZoneInfo, since_s: int, until_s: int) -> int | None:
-    """The instant after `since_s`, up to `until_s`, at which the clock is changed, if there is one.
-
-    They are a day apart at most: over a longer time, two changes could undo each other unseen.
-    """
-
-    def offset(instant_s: int) -> timedelta | None:
-        return datetime.fromtimestamp(instant_s, zone).utcoffset()
-
-    before = offset(since_s)
-    if offset(until_s) == before:
-        return None
-    seconds = range(since_s, until_s)
-    return since_s + bisect_left(seconds, True, key=lambda second: offset(second) != before)
-
-
-def _is_repeating(cron: str) -> bool:
-    times = CronSim(cron, _EPOCH)
-    minute, hour, *_ = cron.split()
-    has_star = minute.startswith("*") or hour.startswith("*")
-    has_one_time = len(times.minutes) == len(times.hours) == 1
-    return len(times.hours) == 24 or (has_star and not has_one_time)
-
-
 def _latest_slot_ms(schedule: Schedule, slot_ms: int, now_ms: int) -> int:
     """The last slot up to `now_ms`, given one, in about as many steps as the time has bits."""
     latest_ms, bound_ms = slot_ms, now_ms
@@ -314,7 +233,7 @@ def _check(schedule: Schedule) -> None:
     check_name("job type", schedule.type)
     check_bytes("job's data", schedule.data)
     _as_json(schedule.options)
-    _check_zone(schedule.timezone)
+    check_zone(schedule.timezone)
     if schedule.misfire not in get_args(Misfire):
         raise InvalidArgument(f"misfire is {schedule.misfire!r}; give 'skip', 'once' or 'all'")
     if type(schedule.is_paused) is not bool:
@@ -326,7 +245,7 @@ def _check(schedule: Schedule) -> None:
     if schedule.cron and schedule.every_ms:
         raise InvalidArgument(f"schedule {schedule.name!r} has both cron and every; give one")
     if schedule.cron:
-        _check_cron(schedule.cron)
+        check_cron(schedule.cron)
     elif not 1000 <= schedule.every_ms <= MAX_DURATION_MS:
         raise InvalidArgument(
             f"schedule {schedule.name!r} fires every {schedule.every_ms / 1000:g} s; give every "
@@ -337,48 +256,6 @@ def _check(schedule: Schedule) -> None:
             f"schedule {schedule.name!r} ({describe_schedule(schedule)}) would never fire: no "
             "slot lies between its starts_at and ends_at; change one of the three"
         )
-
-
-def _check_cron(cron: str) -> str:
-    """The expression with single spaces, if it can be read and has a slot at all."""
-    parts = str(cron).split()
-    try:
-        # CronSim also reads six fields, the first for seconds, and then lets a daily job run twice
-        # or not at all when clocks change.
-        if len(parts) != 5 or max(map(len, parts)) > 255:
-            raise CronSimError("not five fields")
-        minute, hour, day, month, weekday = parts
-        # The month by itself, so that 30 February is a date that never comes, not an error.
-        CronSim(f"{minute} {hour} {day} * {weekday}", _EPOCH)
-        CronSim(f"0 0 * {month} *", _EPOCH)
-    except CronSimError as error:
-        raise InvalidArgument(
-            f"cron {cron!r:.99} cannot be read ({str(error).lower()}); give minute, hour, day, "
-            "month and weekday, such as '30 2 * * MON-FRI', or every for a plain interval"
-        ) from None
-    try:
-        first = next(CronSim(cron, _EPOCH), None)
-    except CronSimError:
-        first = None
-    if first is None:
-        raise InvalidArgument(
-            f"cron {cron!r} never fires, because no such day exists; change its day, month or "
-            "weekday"
-        )
-    return " ".join(parts)
-
-
-def _check_zone(name: str) -> ZoneInfo:
-    try:
-        # What `localtime` means is up to each machine, and so would be the slots.
-        if name != "localtime":
-            return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, TypeError, AttributeError, OSError):
-        pass
-    raise InvalidArgument(
-        f"time zone {name!r} is not known here; give a name of the IANA database, such as "
-        "'Europe/Berlin' or 'UTC'"
-    )
 
 
 def _epoch_ms(what: str, given: date | None) -> int:

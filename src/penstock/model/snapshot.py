@@ -29,7 +29,7 @@ def no_numbers(meta: Mapping[str, str | bytes]) -> tuple[str, ...]:
 
 
 class Element(NamedTuple):
-    """A task as it stands in a list or in a worker's hands."""
+    """A task as it stands in a list, or as a worker holds it."""
 
     digest: str
     """what its failures are counted under"""

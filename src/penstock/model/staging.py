@@ -34,8 +34,8 @@ class Stage(NamedTuple):
 
 
 class Keep(NamedTuple):
-    """For how long jobs of a batch are kept once they have ended, whatever the queue does with
-    others.
+    """For how long jobs of a batch are kept once they have ended, also if the queue keeps others
+    for a shorter time.
     """
 
     tag: str

@@ -28,9 +28,9 @@ class WorkerInfo:
     lease_left_ms: int | None
     """None for a worker that has been failed and not yet been recovered everywhere."""
     about: dict[str, object] = field(default_factory=dict)
-    """host, pid, started_at and whatever else it said about itself"""
+    """host, pid, started_at and what else the worker said about itself"""
     is_paused: bool = False
-    """It starts nothing for now, as whoever has its name."""
+    """It starts nothing for now, as all workers of its name are paused."""
 
     @property
     def name(self) -> str:
@@ -44,7 +44,7 @@ class WorkerInfo:
 
     @property
     def is_stuck(self) -> bool:
-        """All its slots are taken so: it starts nothing before one of these jobs has ended."""
+        """All its slots are taken by such jobs: it starts nothing before one of them has ended."""
         slots = self.about.get("concurrency")
         return isinstance(slots, int) and 0 < slots <= self.stuck_slots
 
@@ -71,8 +71,8 @@ def worker_name(worker: str) -> str:
 
 
 def pausable_name(worker: str) -> str:
-    """Workers are paused by name, as ids change with every start. The name in an id is what comes
-    before what is random.
+    """Workers are paused by name, as ids change with every start. The name in an id is the part
+    before the random one.
     """
     check_worker_name(worker)
     begins, _, ends = worker.rpartition(".")

@@ -3,11 +3,11 @@
 One server per data folder, shared by all processes of one user, started by the first that needs it
 and outliving it.
 
-Whether a server lives is decided by one lock (`flock` on `server.lock`): whoever starts a server
-takes it and hands it down, and the server holds it until it exits. The kernel lets go of it however
-the server ends, so nothing stale has to be guessed about: pids are reused, a socket file outlives a
-`kill -9` and can be deleted under a living server, and a server that is starting or ending does not
-answer. So two servers never write one AOF.
+Whether a server lives is decided by one lock (`flock` on `server.lock`): the process that starts a
+server takes it and hands it down, and the server holds it until it exits. The kernel lets go of it
+however the server ends, so nothing has to be guessed from what a dead server left: pids are reused,
+a socket file outlives a `kill -9` and can be deleted under a living server, and a server that is
+starting or ending does not answer. So two servers never write one AOF.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ _ANSWER_TIMEOUT_S = 2.0
 
 @dataclass(frozen=True)
 class ServerStatus:
-    """What is known about the private server; what only a running one can tell is else None."""
+    """What is known about the private server; what only a running server knows is None if none
+    runs.
+    """
 
     is_running: bool
     data: Path
@@ -135,7 +137,7 @@ class EmbeddedServer:
                     return True
             except _NoAnswer as error:
                 problem = str(error)
-            # Nobody listens: no server, or one that is just starting or just ending.
+            # Nothing listens: no server, or one that is just starting or just ending.
             if self._tidy_unless_alive():
                 return was_running
             was_running = True
@@ -165,7 +167,7 @@ class EmbeddedServer:
         )
 
     def _info(self, timeout_s: float) -> dict[str, str] | None:
-        """What the server says about itself; None when nobody listens."""
+        """What the server says about itself; None when no server listens."""
         # INFO, not PING: it is answered while the data is loading, too.
         try:
             reply = self._ask("INFO", timeout_s=timeout_s)
@@ -179,7 +181,7 @@ class EmbeddedServer:
         return dict(line.split(":", 1) for line in lines if ":" in line)
 
     def _shut_down(self, timeout_s: float) -> bool:
-        """True when the server has gone at our request; False when nobody listens."""
+        """True when the server has gone at our request; False when no server listens."""
         try:
             reply = self._ask("SHUTDOWN", timeout_s=timeout_s)
         except EOFError:
@@ -190,7 +192,7 @@ class EmbeddedServer:
         return False
 
     def _ask(self, command: str, timeout_s: float) -> object:
-        """The reply to one command, or None when nobody listens.
+        """The reply to one command, or None when no server listens.
 
         Raises EOFError when the server closes the connection instead of replying.
         """
@@ -245,4 +247,4 @@ class EmbeddedServer:
 
 
 class _NoAnswer(Exception):
-    """Somebody listens, but does not say what was asked for, or not yet."""
+    """The error for a server that listens, but does not answer as asked, or not yet."""

@@ -26,7 +26,7 @@ def socket_path(data: Path) -> Path:
 
 
 def make_private(folder: Path) -> None:
-    """Make sure that `folder` exists and that nobody but this user gets in."""
+    """Make sure that `folder` exists and that only this user can enter it."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         check_private(folder)

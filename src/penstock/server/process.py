@@ -112,13 +112,13 @@ def last_log_lines(data: Path, limit: int = 10) -> str:
 def _fresh_log(data: Path) -> Path:
     log = data / _LOG
     with suppress(FileNotFoundError):
-        # Kept for whoever asks why the last server ended; older ones would pile up.
+        # The log of the last server is kept, to see why it ended; older ones would pile up.
         log.replace(data / f"{_LOG}.1")
     return log
 
 
 def _options(data: Path, socket: Path) -> list[str | Path]:
-    """What is promised about the server, in words that Redis 6.2, Redis 7 and Valkey share."""
+    """The settings of the server, with names that Redis 6.2, Redis 7 and Valkey share."""
     return [
         *("--port", "0"),
         *("--unixsocket", socket),

@@ -196,7 +196,7 @@ class _Archive:
             self._tidy()
 
     def go_on(self) -> None:
-        """Read what comes and count once a minute, until a query fails or somebody says stop."""
+        """Read what comes and count once a minute, until a query fails or `stop` is set."""
         queues = cycle(self.checkpoints)
         with self._started(list(self.checkpoints), once=False):
             while not self._stop.is_set():
@@ -289,7 +289,7 @@ class _Archive:
 
 
 def _no_progress(_: Archived) -> None:
-    """For those who do not look."""
+    """The default for callers that do not follow the progress."""
 
 
 @contextmanager

@@ -57,12 +57,12 @@ class BadRows:
         if self._file is not None:
             self._file.close()
 
-    def _write(self, line: dict[str, object]) -> None:
+    def _write(self, row: dict[str, object]) -> None:
         if self._file is None:
             system, path = _open(self._path)
             system.create_dir(path.rpartition("/")[0], recursive=True)
             self._file = system.open_output_stream(path)
-        self._file.write(json.dumps(line, default=_plain).encode() + b"\n")
+        self._file.write(json.dumps(row, default=_as_json).encode() + b"\n")
 
     @staticmethod
     def publish(files: Iterable[str], batch: str, version: int) -> None:
@@ -87,10 +87,10 @@ def _open(uri: str) -> tuple[fs.FileSystem, str]:
     return fs.LocalFileSystem(), uri
 
 
-def _plain(value: object) -> str:
+def _as_json(value: object) -> str:
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def _shown(values: dict[str, object]) -> str:
-    text = json.dumps(values, default=_plain)
+    text = json.dumps(values, default=_as_json)
     return text if len(text) <= 200 else f"{text[:200]}..."

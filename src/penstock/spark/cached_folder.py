@@ -16,8 +16,8 @@ def cached_folder(
     cache: Path, prefix: str, content: str, program: str, fill: Callable[[Path], None]
 ) -> Path:
     """The folder named by the prefix and a hash of its content, so that what is there already is
-    right, also after an update. It is made again if somebody has emptied it: `program` is a path in
-    it that must be there.
+    right, also after an update. It is made again if it was emptied: `program` is a path in it that
+    must be there.
     """
     home = cache / f"{prefix}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
     if (home / program).exists():

@@ -1,6 +1,6 @@
 """A Delta table that many processes append to, each batch of files once.
 
-A plain library (delta-rs) reads and writes the log of the table: no jar, and no Spark, is needed.
+The library delta-rs reads and writes the log of the table: no jar, and no Spark, is needed.
 """
 
 from __future__ import annotations
@@ -180,7 +180,8 @@ def live_files(table: DeltaTable) -> list[str]:
     """The files that hold the rows of the table, and no other rows.
 
     Raises LakeUnreadable if rows of these files were deleted without writing the files anew, or if
-    the columns in them have other names: who reads the files would see what the table does not say.
+    the columns in them have other names: a program that reads the files would see other rows than
+    the table has.
     """
     features = set(table.protocol().reader_features or ())
     strange = features - _HARMLESS_FEATURES

@@ -157,7 +157,7 @@ def python_path(root: Path, shipped: Sequence[str]) -> str:
 
 
 def last_words(log: Path, status: int) -> str:
-    """What a program has said last, in one line."""
+    """The last text that a program has printed, in one text line."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     said = lines[-1].removeprefix("penstock: ") if lines else "it said nothing"
     return f"a worker on {platform.node()!r} ended with status {status} before it began: {said}"
@@ -174,7 +174,7 @@ def _copy(printed: Any) -> None:
 
 
 def _end(child: subprocess.Popen[bytes], grace_s: float) -> None:
-    """See to it that nothing is left of a program, also if waiting for it has failed."""
+    """End a program and all that it started, also if waiting for it has failed."""
     if child.poll() is None:
         child.terminate()
         try:

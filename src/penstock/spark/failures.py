@@ -18,7 +18,9 @@ _MOST_CHARACTERS = 300
 
 
 def penstock_error(error: BaseException) -> PenstockError | None:
-    """The error that penstock raised in another process of Spark; None if it was another's."""
+    """The error that penstock raised in another process of Spark; None if it was an error of
+    another library.
+    """
     for name, message in reversed(_RAISED.findall(str(error))):
         kind = getattr(penstock.errors, name, None)
         if isinstance(kind, type) and issubclass(kind, PenstockError):
@@ -30,8 +32,8 @@ def penstock_error(error: BaseException) -> PenstockError | None:
 
 
 def reason_of(error: BaseException) -> str:
-    """What has failed, in one line: the last error of Python or Java that is told of, else the
-    first line of what is said.
+    """What has failed, in one line: the last error of Python or Java in the text, else its first
+    line.
     """
     text = _CAUSE.sub(": ", _COLOUR.sub("", str(error))).strip()
     named = _REASON.findall(text)

@@ -36,7 +36,7 @@ _ADDED_SIZE = 12  # priority, created, state, length of the type of the error
 _WORD_SIZE = 8
 _MOST_DIGITS = 20
 _MOST_BEHIND = _TEXTS_AT + 8 * 256 + _ADDED_SIZE + _WORD_SIZE
-"""How far behind its start an entry is read, whatever is in it."""
+"""No entry is read further than this from its start, also if it is damaged."""
 _ALPHABET = [id_text(digit)[-1].encode() for digit in range(32)]
 _DIGITS = np.frombuffer(b"".join(_ALPHABET), dtype=np.uint8)
 _PAIRS = np.frombuffer(
@@ -163,7 +163,8 @@ def _strings(ends: Numbers, data: Bytes, lacks: NDArray[np.bool_] | None = None)
     buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
     column = pa.Array.from_buffers(pa.string(), len(ends), buffers)
     if len(data) and int(data.max()) > 127:
-        # Spark trusts that it is UTF-8. What is stored is, unless somebody else has written it.
+        # Spark trusts that it is UTF-8. What penstock stores is; another program may have written
+        # something else.
         try:
             column.validate(full=True)
         except pa.ArrowInvalid:

@@ -41,8 +41,8 @@ def pack_offsets(offsets: Mapping[str, Offset]) -> dict[str, list[str]]:
 def mark_offsets(client: Penstock, reader: str, offsets: Mapping[str, Sequence[str]]) -> None:
     """Say that `reader` has read each queue up to its offset, as Spark has it.
 
-    Spark does not say of the last batch of a run that it was stored, so whoever runs a query to
-    its end calls this with the offsets at which it ended.
+    Spark does not say of the last batch of a run that it was stored, so a program that runs a query
+    to its end calls this with the offsets at which it ended.
     """
     for queue, offset in open_offsets(offsets).items():
         client.jobs(queue).mark_history(reader, offset.place)

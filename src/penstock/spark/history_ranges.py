@@ -152,7 +152,7 @@ def _pages(store: Store, key: str, wanted: HistoryRange, fails: bool) -> Iterato
 
 
 class _Opened:
-    """A page that is opened once, the first time that somebody asks."""
+    """A page that is opened once, when it is first asked for."""
 
     def __init__(self, queue: str, page: Page, fails: bool) -> None:
         self._queue = queue

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _HAS_THE_ZIP = "python"
-# Where somebody may have said which Spark runs, and where.
+# Settings with which a user may have chosen a Spark.
 _SET_UP_BY_HAND = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
 
 
 @contextmanager
 def compiled_modules(master: str | None) -> Iterator[None]:
-    """Name such a SPARK_HOME to the JVM that is started meanwhile, unless somebody has set up Spark
-    by hand, or it may have to send the zip to a cluster.
+    """Name such a SPARK_HOME to the JVM that is started meanwhile, unless Spark was set up by hand,
+    or it may have to send the zip to a cluster.
     """
     is_here = master is None or master == "local" or master.startswith("local[")
     is_set_up = (

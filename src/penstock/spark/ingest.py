@@ -1,4 +1,4 @@
-"""Fills a queue from whatever Spark can read, without a program."""
+"""Fills a queue from any source that Spark can read, without a program."""
 
 from __future__ import annotations
 

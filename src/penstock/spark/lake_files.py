@@ -104,7 +104,8 @@ class _OpenFile:
         self, storage: PyFileSystem, partition: dict[str, str], schema: pa.Schema, time_column: str
     ) -> None:
         folder = "/".join(_folder_name(column, value) for column, value in partition.items())
-        # A name of its own for each attempt to write it: a twin of this task harms nothing.
+        # Each attempt to write it has a name of its own, so a second attempt of the same Spark task
+        # does not overwrite it.
         self._path = f"{folder}/{uuid.uuid4().hex}.parquet"
         self._storage = storage
         self._partition = partition

@@ -11,10 +11,10 @@ from pyspark.sql.types import StructType
 from rich.console import Console
 from rich.progress import Progress
 
-from penstock.client.functions import JobFunction, Sending
+from penstock.client.functions import JobFunction
 from penstock.connection.staging import move_batches
 from penstock.errors import InvalidArgument
-from penstock.model.job_options import check_seconds, plain_settings
+from penstock.model.job_options import check_seconds, json_settings
 from penstock.model.jobs import FINAL_STATES
 from penstock.model.staging import batch_tag
 from penstock.spark import schemas
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from penstock.client.sending import Sending
     from penstock.model.job_options import Seconds
     from penstock.spark.store import Connection
 
@@ -176,7 +177,7 @@ def _count_rows(rows: DataFrame, keys: list[str]) -> int:
 
 def _options(sending: Sending[..., Any]) -> dict[str, str]:
     """The options of the job, as the data source takes them."""
-    given = plain_settings(sending.settings)
+    given = json_settings(sending.settings)
     refused = given.keys() - set(JOB_OPTIONS)
     if refused:
         raise InvalidArgument(

@@ -38,7 +38,8 @@ _LOOK_EVERY_S = 0.5
 _PATIENCE_S = 15.0
 _NOT_STARTED = re.compile(r"WorkerNotStarted: (.+)")
 _CONFIG = {
-    # A twin of a worker that takes long would only be another worker.
+    # Speculation would start a second copy of a worker that takes long, and that would only be
+    # another worker.
     "spark.speculation": "false",
     # Lost executors count as failures, and a worker may live for long.
     "spark.task.maxFailures": "8",

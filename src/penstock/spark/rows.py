@@ -48,7 +48,7 @@ class _NoJsonValue(Exception):
 
 
 class _NoJsonType(Exception):
-    """A type that has none, whatever the values are."""
+    """A type that has no JSON form for any value."""
 
 
 def _texts(values: pa.Array) -> pa.Array:
@@ -109,7 +109,7 @@ def _strings(values: pa.Array) -> pa.Array:
 
 
 def _instants(values: pa.Array) -> pa.Array:
-    """With a zone, the values are in UTC whatever the zone is."""
+    """Values of a type with a time zone are stored in UTC."""
     texts = values.cast(pa.timestamp("us")).cast(pa.string())
     end = '"' if values.type.tz is None else 'Z"'
     return pc.binary_join_element_wise('"', pc.replace_substring(texts, " ", "T"), end, "")

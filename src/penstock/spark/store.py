@@ -61,8 +61,8 @@ class Connection:
 def call_meanwhile(
     store: Store, key: str, parts: tuple[str | int, ...], meanwhile: Callable[[], None]
 ) -> Any:
-    """Run a plain command that only reads, and `meanwhile` while it is under way, if it gets so
-    far.
+    """Run one command of Redis that only reads, and call `meanwhile` while it is under way, if it
+    gets so far.
     """
     try:
         reply = store.router.exchange(key, pack(*parts), meanwhile)

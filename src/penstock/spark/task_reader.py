@@ -53,7 +53,8 @@ class TaskReader(DataSourceReader):
                 elements = store.call(key, "LRANGE", key, seen, seen + _PAGE - 1)
                 if not elements:
                     return
-                # What is dead is stored as it was put in, whatever it begins with.
+                # A dead task is stored as it was put in, also if it begins with the tag of unique
+                # tasks.
                 tasks = elements if self._is_dead else [task_of(element) for element in elements]
                 last = length - 1 - seen
                 positions = [max(0, last - index) for index in range(len(tasks))]

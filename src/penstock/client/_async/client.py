@@ -54,7 +54,7 @@ class AsyncPenstock:
             settings.address, settings.retry_for_s, settings.timeout_s, settings.dialect
         )
         self.results = Results(settings)
-        """who waits for which jobs"""
+        """the callers that wait for jobs"""
         """what is the same in all jobs that are sent with the same options"""
 
     def queue(self, name: str) -> AsyncQueue:
@@ -108,10 +108,10 @@ class AsyncPenstock:
     def as_completed(
         self, jobs: Iterable[AsyncJob[Any]], timeout: Seconds | None = None, raises: bool = True
     ) -> AsyncGenerator[AsyncJob[Any], None]:
-        """The jobs one by one as they end, in whatever way. Raises ResultTimeout if time is up
-        (unless `raises` is False: then it just ends).
+        """The jobs one by one as they end: done, dead, cancelled or removed. Raises ResultTimeout
+        if time is up (unless `raises` is False: then it just ends).
         """
-        # Not in the generator, which would only find out when the first job is asked for.
+        # Checked here, as the generator would only check it when the first job is asked for.
         timeout_s = None if timeout is None else check_seconds("timeout", timeout)
         return self._completed(_check_jobs(jobs), timeout_s, raises)
 
@@ -132,7 +132,7 @@ class AsyncPenstock:
                 done = await arrivals.take(left_s)
                 is_late = not done
                 for future in done:
-                    future.result()  # raises if the wait has failed, which is no end of a job
+                    future.result()  # raises if waiting itself has failed
                     yield pending.pop(future)
             if pending:
                 ended = await find_ended(pending.values())
@@ -150,8 +150,8 @@ class AsyncPenstock:
     async def queues(self) -> list[str]:
         """The names of all queues, in order.
 
-        Every queue that exists is among them. A name may also be that of a queue which somebody
-        began to create and then crashed; `inspect` leaves those out.
+        Every queue that exists is among them. A name may also be that of a queue which a client
+        began to create before it crashed; `inspect` leaves those out.
         """
         names: set[str] = set()
         cursor = "0"

@@ -1,4 +1,4 @@
-"""A look at jobs when the time of whoever waits for them is up."""
+"""A final check of jobs whose wait timed out."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _CHUNK = 250
 async def find_ended(jobs: Iterable[AsyncJob[Any]]) -> dict[AsyncJob[Any], Ending]:
     """Those of the jobs that have ended, and how.
 
-    What is heard takes a round trip or two to arrive. Without this, a shorter wait would say of a
-    job that ended long ago that it has not.
+    The news that a job has ended takes a round trip or two. Without this check, a shorter wait
+    would say of a job that ended long ago that it has not.
     """
     by_place: dict[tuple[AsyncPenstock, QueueKeys], list[AsyncJob[Any]]] = {}
     for job in jobs:
         by_place.setdefault((job._client, job._keys), []).append(job)
     ended: dict[AsyncJob[Any], Ending] = {}
-    # Time is up, so a store that does not answer holds nobody any longer.
+    # Time is up, so the caller does not wait for a store that does not answer.
     with suppress(StoreUnavailable):
         for (client, keys), some in by_place.items():
             for first in range(0, len(some), _CHUNK):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
-from penstock.client._async.jobs_part import AsyncJobsPart
+from penstock.client._async.job_reading import AsyncJobReading
 from penstock.codec.ids import id_number
 from penstock.codec.values import split_words
 from penstock.errors import InvalidArgument, JobNotFound, QueueNotFound
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 _MAX_SEARCHED = 10_000
 
 
-class AsyncJobLists(AsyncJobsPart):
-    """The jobs of one queue, as whoever looks for them sees it."""
+class AsyncJobLists(AsyncJobReading):
+    """Finds jobs of one queue."""
 
     async def get(self, id: str) -> AsyncJob[Any]:
         """The job of this id. Raises JobNotFound."""
@@ -60,9 +60,9 @@ class AsyncJobLists(AsyncJobsPart):
         """Jobs in one state, and perhaps of one type, tenant or tag, in the order in which they
         were sent. `after` is the cursor of the page before.
 
-        Running jobs come in the order in which they were started. Of several of type, tenant and
-        tag, the store looks for one, and for no `reason` that jobs are dead for: then a page may
-        have fewer jobs than `limit`, or none, before the last, and its `total` is not known.
+        Running jobs come in the order in which they were started. The store filters by one of type,
+        tenant and tag, and not by `reason`; the client does the rest. Then a page before the last
+        may have fewer jobs than `limit`, or none, and its `total` is not known.
         """
         chosen = make_filter(state, which)
         check_page(limit)
@@ -140,7 +140,7 @@ class AsyncJobLists(AsyncJobsPart):
         return await self._store.run(history.read_history(self._keys, after, limit))
 
     async def history_bounds(self, anchor: str = BEGINNING) -> HistoryBounds:
-        """What the history has, who reads it, and whether anything after `anchor` is lost."""
+        """What the history has, its readers, and whether anything after `anchor` is lost."""
         return await self._store.run(history.describe_history(self._keys, check_place(anchor)))
 
     async def mark_history(self, reader: str, place: str) -> bool:
@@ -162,8 +162,8 @@ class AsyncJobLists(AsyncJobsPart):
     async def _rarest(self, words: Sequence[str]) -> tuple[str, IdPage]:
         """The rarest of some words, and the newest jobs that have it.
 
-        Nobody counts the jobs of a word. But a listing that ends first is the shortest, and if none
-        has ended, the one that has come farthest back has the fewest jobs among the newest.
+        There is no count of the jobs of a word. But a listing that ends first is the shortest, and
+        if none has ended, the one that has come farthest back has the fewest jobs among the newest.
         """
         pages = {word: await self._page_of_word(word) for word in words}
         return min(pages.items(), key=lambda item: (len(item[1].places), item[1].places[-1:]))

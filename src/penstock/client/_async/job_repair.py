@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.client._async.client import AsyncPenstock
-    from penstock.model.invariants import Violation
+    from penstock.model.violations import Violation
     from penstock.store.command import Command
     from penstock.store.keys import QueueKeys
 
@@ -41,8 +41,8 @@ async def mend_jobs(client: AsyncPenstock, violations: Iterable[Violation]) -> N
 
 
 async def confirm(client: AsyncPenstock, violations: Iterable[Violation]) -> list[Violation]:
-    """Those that are so at this instant, or cannot be seen at one. Lines and pages come and go with
-    the jobs in them, so that on a busy queue they may look wrong twice.
+    """The violations that are found again now, or that one look cannot show. Lines and pages come
+    and go with the jobs in them, so that on a busy queue they may look wrong twice.
     """
     found = []
     for violation in violations:

@@ -8,13 +8,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock.client._async.job import AsyncJob
-from penstock.client._async.jobs_part import AsyncJobsPart
+from penstock.client._async.job_reading import AsyncJobReading
 from penstock.client.batches import Batches, check_items
 from penstock.client.job_batches import (
     fitting,
     groups_of,
     pack_job,
-    pack_plain_job,
+    pack_job_data,
     seal,
     size_of_job,
 )
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 
 _BATCH_JOBS = 250
 _BATCH_SCHEDULED = 100
-"""They keep the server busy for twice as long, each."""
+"""A scheduled job keeps the server busy for twice as long."""
 _FIRST_ROOM_S, _ROOM_S = 0.02, 0.5
 
 
-class AsyncJobSending(AsyncJobsPart):
-    """The jobs of one queue, as their producers see it."""
+class AsyncJobSending(AsyncJobReading):
+    """Sends jobs to one queue."""
 
     def __init__(self, client: AsyncPenstock, name: str) -> None:
         super().__init__(client, name)
         self._max_payload = client.settings.max_payload
         self._last_type: tuple[str, JobOptions] | None = None
-        """of a job that was added without options, and what that comes to"""
+        """the last type that was added without options, and its checked options"""
 
     async def add(
         self, type: str, data: object = None, **options: Unpack[JobSettings]
@@ -82,7 +82,7 @@ class AsyncJobSending(AsyncJobsPart):
         """Send a job with options that were checked before."""
         if options.search is not False or options.id or options.run_at_ms:
             return await self._send_packed(options, pack_job(options, self._max_payload, item))
-        data = pack_plain_job(self._max_payload, item)
+        data = pack_job_data(self._max_payload, item)
         number = new_id()
         try:
             existing = await self._store.run_once(
@@ -123,7 +123,7 @@ class AsyncJobSending(AsyncJobsPart):
         return sent
 
     async def _send_packed(self, options: JobOptions, packed: Packed) -> AsyncJob[Any]:
-        """Send one job as many are sent, and again if need be."""
+        """Send one job as a batch, and again if need be."""
         sent: list[AsyncJob[Any]] = []
         await self._send_batch(options, seal(options, [packed]), sent)
         return sent[0]
@@ -145,14 +145,14 @@ class AsyncJobSending(AsyncJobsPart):
                 left, wait_s, deadline = left[len(batch.jobs) :], _FIRST_ROOM_S, None
                 if not left:
                     return
-                # Not all that is left: it would be refused, and be sent in vain, time and again.
+                # Not all that is left: it would be refused, and sent whole again and again.
                 size = 2 * len(batch.jobs)
             except QueueFull as refusal:
                 if refusal.is_final or options.wait_s <= 0:
                     raise
                 size = fitting(batch.jobs, refusal.room, refusal.room_bytes)
                 if len(batch.jobs) == 1:
-                    # From now on, as the first request may have been under way for long.
+                    # Counted from now, as the first request may have been under way for long.
                     deadline = deadline or time.monotonic() + options.wait_s
                     left_s = deadline - time.monotonic()
                     if left_s <= 0:

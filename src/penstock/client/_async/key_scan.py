@@ -52,7 +52,7 @@ async def scan_keys(store: AsyncStore, keys: NamespaceKeys, pattern: str = "") -
 async def _scan(store: AsyncStore, pattern: str) -> AsyncIterator[str]:
     """Every key that matches, on every server; one may come twice."""
     try:
-        for channel in await store.router.every_channel():
+        for channel in await store.router.every_node():
             cursor = b"0"
             while True:
                 question = pack("SCAN", cursor, "MATCH", pattern, "COUNT", _PAGE)

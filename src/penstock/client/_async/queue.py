@@ -42,7 +42,7 @@ _BATCH_TASKS = 1000
 
 
 class AsyncQueue:
-    """A first-in first-out line of tasks. A task is any bytes; what is put in is what comes out."""
+    """Tasks, first in, first out. A task is any bytes; what is put in is what comes out."""
 
     def __init__(
         self, store: AsyncStore, namespace: NamespaceKeys, name: str, max_payload: int
@@ -207,8 +207,7 @@ class AsyncQueue:
     ) -> AsyncGenerator[Event, None]:
         """Listen to the queue from now on; all kinds of events if none is named.
 
-        Live only: what happens while nobody listens is missed. Ends when nothing comes for
-        `timeout_s`.
+        Live only: what happened before is not told. Ends when nothing comes for `timeout_s`.
         """
         wanted = {self._keys.channel(kind): kind for kind in kinds or EVENT_KINDS}
 
@@ -239,7 +238,7 @@ class AsyncQueue:
 
 
 def _unique_key(task: bytes, key: str | None) -> bytes:
-    """Given and derived keys begin differently, so that one never stands for the other."""
+    """Given and derived keys begin differently, so that they never meet."""
     if key is None:
         return b"#" + hashlib.sha256(task).hexdigest().encode()
     if not isinstance(key, str):

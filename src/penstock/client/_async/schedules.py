@@ -1,4 +1,4 @@
-"""Schedules of a queue: jobs that are sent again and again, by whichever worker is there."""
+"""Schedules of a queue: jobs that are sent again and again, by any worker of the queue."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock.codec.values import open_call, pack_data
 from penstock.errors import InvalidArgument, ProtocolError, ScheduleNotFound
-from penstock.model.job_options import JobSettings, make_options, plain_settings
+from penstock.model.job_options import JobSettings, json_settings, make_options
 from penstock.model.queues import check_payload
 from penstock.model.schedules import (
     Misfire,
@@ -74,8 +74,8 @@ class AsyncSchedules:
         """
         packed = pack_data("the data of the job", data)
         kind: Any = type
-        # The class of functions is made of clients, so it cannot be known here; and what is
-        # neither such a function nor text is refused as a name.
+        # JobFunction cannot be imported here, as it imports the client. What is neither such a
+        # function nor text is refused as a name.
         if not isinstance(type, str) and hasattr(type, "settings_in"):
             options = type.settings_in(self.queue, options)
             type.check_call(*open_call(packed))
@@ -94,11 +94,11 @@ class AsyncSchedules:
             misfire=misfire,
             starts_at=starts_at,
             ends_at=ends_at,
-            options=plain_settings(options),
+            options=json_settings(options),
         )
         while True:
             now_ms, stored = await self._read(name)
-            # One that is there may be over: who adds it with each start does nothing wrong.
+            # A stored schedule may be over: a program may add it again with each start.
             if stored is None or not _has_same_times(stored, schedule):
                 check_not_over(schedule, now_ms)
             state = await self._put(schedule, stored, now_ms)
@@ -125,7 +125,7 @@ class AsyncSchedules:
             raise self._absent(name)
 
     async def run(self, name: str) -> AsyncJob[Any]:
-        """Send its job now, whatever the time is; when it is due next does not change."""
+        """Send its job now; when it is due next does not change."""
         schedule = (await self.get(name)).schedule
         options = make_options(schedule.type, schedule.options)  # type: ignore[arg-type]
         return await self._client.jobs(self.queue).send_one(options, schedule.data)
@@ -139,7 +139,7 @@ class AsyncSchedules:
         await self._change(name, is_paused=False)
 
     async def _change(self, name: str, is_paused: bool) -> None:
-        """Change it as it is at that moment, whoever else changes or fires it."""
+        """Change it as it is stored now; tried again if a worker or another client was faster."""
         while True:
             now_ms, stored = await self._read(name)
             if stored is None:
@@ -180,9 +180,7 @@ class AsyncSchedules:
 
 
 def _has_same_times(stored: StoredSchedule, new: Schedule) -> bool:
-    """Whether a slot of one is a slot of the other, and none has passed that is not to be made up
-    for.
-    """
+    """Whether both have the same slots, and a slot that is due already stays due."""
     try:
         old = decode_schedule(stored.definition)
     except ProtocolError:

@@ -94,7 +94,7 @@ class Job(Generic[R]):
 
     @property
     def progress(self) -> Progress | None:
-        """What the job said last about how far it is."""
+        """The progress that the job reported last."""
         return (self.info()).progress
 
     def result(self, timeout: Seconds | None = None) -> R:
@@ -105,8 +105,8 @@ class Job(Generic[R]):
         """
         timeout_s = None if timeout is None else check_seconds("timeout", timeout)
         began_at, ending = time.monotonic(), None
-        # A thread can read the end itself; a coroutine that did would keep others waiting.
-        ending = self._read(began_at, timeout_s)
+        # A thread reads the end itself; a coroutine that did would block its event loop. sync:
+        # ending = self._read(began_at, timeout_s)
         if ending is None:
             left_s = None if timeout_s is None else timeout_s - (time.monotonic() - began_at)
             ending = self._wait(left_s)
@@ -172,7 +172,7 @@ class Job(Generic[R]):
         return self._client.store.run(job_records.read_attempts(self._keys, self._number))
 
     def log(self, offset: int = 0, limit: int = 1000) -> list[tuple[float, str]]:
-        """Lines of its log with their times; from the newest if `offset` is negative."""
+        """Text lines of its log with their times; from the newest if `offset` is negative."""
         if type(offset) is not int or type(limit) is not int or not 1 <= limit <= _MAX_LINES:
             raise InvalidArgument(
                 f"offset is {offset!r} and limit is {limit!r}; give 1 to {_MAX_LINES} lines, from "

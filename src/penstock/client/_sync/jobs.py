@@ -142,7 +142,7 @@ class Jobs(JobSending, JobLists):
         counts as one step more urgent for every so many seconds that it waits. `keep_s`,
         `keep_dead_s`, `keep_count`, `keep_bytes`: how long, how many and how many bytes of finished
         jobs are kept. `history_length`: how many entries the history has; `history_cap`: how many
-        it may have while somebody reads it who has set a mark.
+        it may have while a reader has a mark in it.
         """
         given = check_job_settings(settings)
         self._client.queue(self.name)._in_queue(
@@ -160,8 +160,8 @@ class Jobs(JobSending, JobLists):
     ) -> Generator[JobEvent, None, None]:
         """Listen to what happens to jobs from now on; all kinds of events if none is named.
 
-        Live only: what happens while nobody listens is missed; `history` has every attempt. Ends
-        when nothing that was named comes for `timeout_s`.
+        Live only: what happened before is not told; `history` has every attempt. Ends when nothing
+        that was named comes for `timeout_s`.
         """
         for kind in kinds:
             check_event_kind(kind)

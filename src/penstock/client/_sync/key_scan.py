@@ -54,7 +54,7 @@ def scan_keys(store: Store, keys: NamespaceKeys, pattern: str = "") -> KeyScan:
 def _scan(store: Store, pattern: str) -> Iterator[str]:
     """Every key that matches, on every server; one may come twice."""
     try:
-        for channel in store.router.every_channel():
+        for channel in store.router.every_node():
             cursor = b"0"
             while True:
                 question = pack("SCAN", cursor, "MATCH", pattern, "COUNT", _PAGE)

@@ -44,7 +44,7 @@ _BATCH_TASKS = 1000
 
 
 class Queue:
-    """A first-in first-out line of tasks. A task is any bytes; what is put in is what comes out."""
+    """Tasks, first in, first out. A task is any bytes; what is put in is what comes out."""
 
     def __init__(self, store: Store, namespace: NamespaceKeys, name: str, max_payload: int) -> None:
         self._store = store
@@ -203,8 +203,7 @@ class Queue:
     ) -> Generator[Event, None, None]:
         """Listen to the queue from now on; all kinds of events if none is named.
 
-        Live only: what happens while nobody listens is missed. Ends when nothing comes for
-        `timeout_s`.
+        Live only: what happened before is not told. Ends when nothing comes for `timeout_s`.
         """
         wanted = {self._keys.channel(kind): kind for kind in kinds or EVENT_KINDS}
 
@@ -235,7 +234,7 @@ class Queue:
 
 
 def _unique_key(task: bytes, key: str | None) -> bytes:
-    """Given and derived keys begin differently, so that one never stands for the other."""
+    """Given and derived keys begin differently, so that they never meet."""
     if key is None:
         return b"#" + hashlib.sha256(task).hexdigest().encode()
     if not isinstance(key, str):

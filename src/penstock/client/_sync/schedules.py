@@ -1,6 +1,6 @@
 # Generated from _async/schedules.py by tools/generate_sync.py. Edit that file instead.
 
-"""Schedules of a queue: jobs that are sent again and again, by whichever worker is there."""
+"""Schedules of a queue: jobs that are sent again and again, by any worker of the queue."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock.codec.values import open_call, pack_data
 from penstock.errors import InvalidArgument, ProtocolError, ScheduleNotFound
-from penstock.model.job_options import JobSettings, make_options, plain_settings
+from penstock.model.job_options import JobSettings, json_settings, make_options
 from penstock.model.queues import check_payload
 from penstock.model.schedules import (
     Misfire,
@@ -76,8 +76,8 @@ class Schedules:
         """
         packed = pack_data("the data of the job", data)
         kind: Any = type
-        # The class of functions is made of clients, so it cannot be known here; and what is
-        # neither such a function nor text is refused as a name.
+        # JobFunction cannot be imported here, as it imports the client. What is neither such a
+        # function nor text is refused as a name.
         if not isinstance(type, str) and hasattr(type, "settings_in"):
             options = type.settings_in(self.queue, options)
             type.check_call(*open_call(packed))
@@ -96,11 +96,11 @@ class Schedules:
             misfire=misfire,
             starts_at=starts_at,
             ends_at=ends_at,
-            options=plain_settings(options),
+            options=json_settings(options),
         )
         while True:
             now_ms, stored = self._read(name)
-            # One that is there may be over: who adds it with each start does nothing wrong.
+            # A stored schedule may be over: a program may add it again with each start.
             if stored is None or not _has_same_times(stored, schedule):
                 check_not_over(schedule, now_ms)
             state = self._put(schedule, stored, now_ms)
@@ -127,7 +127,7 @@ class Schedules:
             raise self._absent(name)
 
     def run(self, name: str) -> Job[Any]:
-        """Send its job now, whatever the time is; when it is due next does not change."""
+        """Send its job now; when it is due next does not change."""
         schedule = (self.get(name)).schedule
         options = make_options(schedule.type, schedule.options)  # type: ignore[arg-type]
         return self._client.jobs(self.queue).send_one(options, schedule.data)
@@ -141,7 +141,7 @@ class Schedules:
         self._change(name, is_paused=False)
 
     def _change(self, name: str, is_paused: bool) -> None:
-        """Change it as it is at that moment, whoever else changes or fires it."""
+        """Change it as it is stored now; tried again if a worker or another client was faster."""
         while True:
             now_ms, stored = self._read(name)
             if stored is None:
@@ -182,9 +182,7 @@ class Schedules:
 
 
 def _has_same_times(stored: StoredSchedule, new: Schedule) -> bool:
-    """Whether a slot of one is a slot of the other, and none has passed that is not to be made up
-    for.
-    """
+    """Whether both have the same slots, and a slot that is due already stays due."""
     try:
         old = decode_schedule(stored.definition)
     except ProtocolError:

@@ -37,7 +37,7 @@ def ending_of(info: JobInfo | None) -> Ending | None:
 
 
 class AwaitedJob:
-    """One job, and everybody who waits for it."""
+    """One job, and the futures of the callers that wait for it."""
 
     def __init__(self, keys: QueueKeys, number: int) -> None:
         self.keys = keys
@@ -49,10 +49,9 @@ class AwaitedJob:
 
 
 class EndingChannel:
-    """The jobs that somebody waits for whose end is told on one channel.
-
-    Whatever is told is heard from when the channel is open. So of a job that was made later it is
-    known whether it has ended, and it need not be looked at.
+    """The jobs that callers wait for and whose end is told on one channel. An open channel misses
+    no ending. So of a job that was made while it was open it is known whether it has ended, and it
+    need not be looked at.
     """
 
     def __init__(self) -> None:
@@ -64,11 +63,11 @@ class EndingChannel:
         self.opens_with = 0
         """with which confirmation it is open"""
         self.idle_since = 0.0
-        """since when nobody waits, if nobody does"""
+        """since when no caller waits, if none does"""
         self._heard: dict[int, None] = {}
         """jobs of which it was heard that they have ended"""
         self._endings: dict[int, Ending] = {}
-        """how the last of them have: one may be heard of before anybody waits for it"""
+        """how the last of them have ended, as an end may be told before a caller waits for it"""
         self._certain_from = 0
         """ids from here on are those of jobs of which everything was heard; 0: of none"""
 
@@ -86,7 +85,7 @@ class EndingChannel:
                 self.unseen[number] = job
 
     def closed(self) -> None:
-        """What has been said meanwhile is missed."""
+        """The channel was closed, so what is told meanwhile is missed."""
         self._certain_from = self.opens_with = 0
         self._heard.clear()
         self._endings.clear()
@@ -94,7 +93,9 @@ class EndingChannel:
         self.unseen = dict(self.jobs)
 
     def heard(self, number: int, ending: Ending | None) -> None:
-        """A job has ended; None: how is known to whoever asked, or has to be looked up."""
+        """A job has ended; None: the caller that asked knows how already, or it has to be looked
+        up.
+        """
         if self._certain_from <= 0:  # it is not open
             return
         if number in self._endings:
@@ -110,15 +111,15 @@ class EndingChannel:
             self._certain_from = max(self._certain_from, oldest + 1)
 
     def take_ending(self, number: int) -> Ending | None:
-        """How a job has ended, if that was heard just now and nobody has asked since. Done is done,
-        a job does not leave that state; but it may be removed, so this is good for one answer.
+        """How a job has ended, if that was heard just now and no caller has asked since. A job does
+        not leave the state done, but it may be removed, so this is good for one answer.
         """
         return self._endings.pop(number, None)
 
     def is_yet_to_end(self, number: int) -> bool:
-        """Whether it would have been heard if a job had ended, and was not."""
+        """Whether a job has not ended, as an open channel has not told its end."""
         return number not in self._heard and 0 < self._certain_from <= number
 
     def must_look(self, number: int) -> bool:
-        """Whether a job may have ended without anybody knowing here."""
+        """Whether a job may have ended without this client knowing."""
         return not self.is_yet_to_end(number) and number not in self.absent

@@ -1,12 +1,12 @@
 """Waiting for jobs to end: any number of them, on one connection (on a cluster, one for each
 queue).
 
-There is a channel on which it is told how all jobs end that were sent by the same process. Whoever
-listens looks at each job once when the channel is open, and again after every reconnect, so nothing
-is missed and nobody polls. A job that was sent just now has hardly ended before that, so the look
+All jobs that one process has sent have one channel, on which Redis tells how each ends. A client
+that listens looks at each job once when the channel is open, and again after every reconnect, so it
+misses nothing and does not poll. A job that was sent just now has hardly ended by then, so the look
 is put off for a moment: often the end comes first, and the look is saved. A job that was made while
-the channel was open needs none. The channel stays open for a while when nobody waits any more, as
-whoever has waited for a job is likely to wait for another.
+the channel was open needs no look. The channel stays open for a while after the last wait, as a
+caller that has waited for one job is likely to wait for another.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Results:
             watch.forget_ending(keys, id_number)
 
     def forget(self, keys: QueueKeys, id_number: int, future: Future[Ending]) -> None:
-        """Nobody waits for this any more."""
+        """The caller that has this future does not wait any more."""
         watch = self._find(keys)
         if watch is not None:
             watch.forget(keys, id_number, future)
@@ -92,7 +92,7 @@ class Results:
     def _mine(self) -> _Watches:
         """The watches of this process. After a fork they are new: a child has neither the threads
         of its parent nor a right to its connections, and if another thread held a lock at that
-        moment, nobody in the child would ever give it back.
+        moment, no thread of the child would release it.
         """
         process = os.getpid()
         mine = self._by_process.get(process)

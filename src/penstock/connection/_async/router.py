@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.connection._async.transport import AsyncChannel
+from penstock.connection._async.transport import AsyncNode
 from penstock.connection.address import Address, Endpoint
 from penstock.connection.wire import (
     SLOTS,
@@ -35,8 +35,8 @@ class AsyncRouter:
         self.address = address
         self._timeout_s = timeout_s
         self._greeting = greeting(address)
-        self._channels: dict[Endpoint, AsyncChannel] = {}
-        self._first = self._channel(address.endpoints[0])
+        self._nodes: dict[Endpoint, AsyncNode] = {}
+        self._first = self._node(address.endpoints[0])
 
     async def exchange(
         self,
@@ -49,27 +49,28 @@ class AsyncRouter:
         """Send one command to where `key` lives; `meanwhile` is called while it is under way."""
         return await self._first.exchange(packed, meanwhile=meanwhile, others_first=others_first)
 
-    async def channel_for(self, key: str) -> AsyncChannel:
+    async def node_for(self, key: str) -> AsyncNode:
+        """The server that has `key`."""
         return self._first
 
-    async def every_channel(self) -> Iterable[AsyncChannel]:
-        """One channel per server that holds keys."""
-        return [await self.channel_for("")]
+    async def every_node(self) -> Iterable[AsyncNode]:
+        """The servers that hold keys."""
+        return [await self.node_for("")]
 
     async def forget(self) -> None:
-        """What was known about who is where may be out of date."""
+        """Find out again which server has which keys: what is known may be out of date."""
 
     async def close(self) -> None:
-        for channel in self._channels.values():
-            await channel.close()
+        for node in self._nodes.values():
+            await node.close()
 
-    def _channel(self, endpoint: Endpoint) -> AsyncChannel:
-        channel = self._channels.get(endpoint)
-        if channel is None:
-            channel = AsyncChannel(endpoint, self.address, self._greeting, self._timeout_s)
-            # Another thread may have been faster; then its channel is the one.
-            channel = self._channels.setdefault(endpoint, channel)
-        return channel
+    def _node(self, endpoint: Endpoint) -> AsyncNode:
+        node = self._nodes.get(endpoint)
+        if node is None:
+            node = AsyncNode(endpoint, self.address, self._greeting, self._timeout_s)
+            # Another thread may have been faster; then its node is used.
+            node = self._nodes.setdefault(endpoint, node)
+        return node
 
 
 class AsyncSentinelRouter(AsyncRouter):
@@ -85,15 +86,15 @@ class AsyncSentinelRouter(AsyncRouter):
         *,
         others_first: bool = False,
     ) -> Any:
-        channel = await self.channel_for(key)
-        return await channel.exchange(packed, meanwhile=meanwhile, others_first=others_first)
+        node = await self.node_for(key)
+        return await node.exchange(packed, meanwhile=meanwhile, others_first=others_first)
 
-    async def channel_for(self, key: str) -> AsyncChannel:
+    async def node_for(self, key: str) -> AsyncNode:
         # A copy, because other threads forget the master at any time.
         master = self._master
         if master is None:
             master = self._master = await self._find_master()
-        return self._channel(master)
+        return self._node(master)
 
     async def forget(self) -> None:
         self._master = None
@@ -103,7 +104,7 @@ class AsyncSentinelRouter(AsyncRouter):
         reason = "none answered"
         for endpoint in self.address.endpoints:
             greet = sentinel_greeting(self.address)
-            sentinel = AsyncChannel(endpoint, self.address, greet, self._timeout_s)
+            sentinel = AsyncNode(endpoint, self.address, greet, self._timeout_s)
             try:
                 answer = await sentinel.exchange(question)
             except ConnectionLost as error:
@@ -135,35 +136,35 @@ class AsyncClusterRouter(AsyncRouter):
         *,
         others_first: bool = False,
     ) -> Any:
-        channel = await self.channel_for(key)
-        reply = await channel.exchange(packed, meanwhile=meanwhile, others_first=others_first)
+        node = await self.node_for(key)
+        reply = await node.exchange(packed, meanwhile=meanwhile, others_first=others_first)
         for _ in range(_MAX_REDIRECTIONS):
             redirect = redirection(reply) if isinstance(reply, ReplyError) else None
             if redirect is None:
                 return reply
             kind, host, port = redirect
-            endpoint = Endpoint(host or channel.endpoint.host, port)
-            channel = self._channel(endpoint)
+            endpoint = Endpoint(host or node.endpoint.host, port)
+            node = self._node(endpoint)
             if kind == "ASK":
-                reply = await channel.exchange(pack("ASKING") + packed, replies=2)
+                reply = await node.exchange(pack("ASKING") + packed, replies=2)
             else:
                 self._owners[slot_of(key)] = endpoint
-                reply = await channel.exchange(packed)
+                reply = await node.exchange(packed)
         if isinstance(reply, ReplyError) and redirection(reply):
-            # Nodes that do not agree yet send one in circles.
-            raise ConnectionLost(f"{channel.endpoint} answered {str(reply)!r}")
+            # Nodes that do not agree yet send a client in circles.
+            raise ConnectionLost(f"{node.endpoint} answered {str(reply)!r}")
         return reply
 
-    async def channel_for(self, key: str) -> AsyncChannel:
+    async def node_for(self, key: str) -> AsyncNode:
         slot = slot_of(key)
         owner = self._owners[slot] or (await self._read_map())[slot]
         if owner is None:
             raise ConnectionLost(f"no node of the cluster owns slot {slot}")
-        return self._channel(owner)
+        return self._node(owner)
 
-    async def every_channel(self) -> Iterable[AsyncChannel]:
+    async def every_node(self) -> Iterable[AsyncNode]:
         owners = dict.fromkeys(owner for _, owner in await self._ask_for_ranges())
-        return [self._channel(owner) for owner in owners]
+        return [self._node(owner) for owner in owners]
 
     async def forget(self) -> None:
         self._owners = [None] * SLOTS
@@ -176,11 +177,11 @@ class AsyncClusterRouter(AsyncRouter):
         return owners
 
     async def _ask_for_ranges(self) -> list[tuple[range, Endpoint]]:
-        """Which slots belong to whom, by the first node that answers."""
+        """Which slots belong to which node, by the first node that answers."""
         reason = "none answered"
-        for endpoint in dict.fromkeys([*self.address.endpoints, *self._channels]):
+        for endpoint in dict.fromkeys([*self.address.endpoints, *self._nodes]):
             try:
-                reply = await self._channel(endpoint).exchange(pack("CLUSTER", "SLOTS"))
+                reply = await self._node(endpoint).exchange(pack("CLUSTER", "SLOTS"))
             except ConnectionLost as error:
                 reason = str(error)
                 continue

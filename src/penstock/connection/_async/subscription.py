@@ -23,8 +23,8 @@ _SILENCE_S = 15.0
 class AsyncSubscription:
     """Channels of one queue, or of any number of queues on a server of its own.
 
-    Messages sent while the connection is down are missed. Whoever must not miss anything looks for
-    itself each time that `receive` says that the subscription is new.
+    Messages sent while the connection is down are missed. A caller that must not miss anything
+    looks for itself each time that `receive` says that the subscription is new.
     """
 
     def __init__(self, store: AsyncStore, key: str, channels: Sequence[str]) -> None:
@@ -70,7 +70,7 @@ class AsyncSubscription:
                 raise ConnectionLost("the channel has moved to another node")
         if self._is_pinged:
             raise ConnectionLost("the server is silent")
-        # A connection can be dead without anybody telling; asking is the only way to find out.
+        # A connection can be dead without an error; to send something is the only way to find out.
         self._is_pinged = True
         await self._opened().send(pack("PING"))
         return None
@@ -83,7 +83,7 @@ class AsyncSubscription:
         return self._listener
 
     async def _open(self) -> None:
-        listener = AsyncListener(await self._store.router.channel_for(self._key))
+        listener = AsyncListener(await self._store.router.node_for(self._key))
         await listener.open()
         self._listener = listener
         self._is_pinged = False

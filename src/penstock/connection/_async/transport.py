@@ -1,6 +1,6 @@
 """Connections for an event loop: one per server, any number of requests under way on it.
 
-Written by hand, as its sync twin is.
+Written by hand, as `_sync/transport.py` is: sockets differ too much to be generated.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class AsyncChannel:
-    """Requests to one server. Replies come in the order of the requests, so one connection
-    serves all.
+class AsyncNode:
+    """One server that requests are sent to. Replies come in the order of the requests, so one
+    connection serves all.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class AsyncChannel:
     ) -> Any:
         """Send packed commands, call `meanwhile`, and return the last of their replies.
 
-        With `others_first`, whoever is told something by them need not wait for that reply.
+        With `others_first`, clients to which the commands publish are told before this reply comes.
 
         Raises ConnectionLost if not all came.
         """
@@ -109,7 +109,7 @@ class AsyncChannel:
 
 
 class _Link(asyncio.Protocol):
-    """One socket, its parser, and who waits for the next replies."""
+    """One socket, its parser, and the futures that wait for the next replies."""
 
     def __init__(self, timeout_s: float) -> None:
         self.is_closed = False
@@ -121,7 +121,7 @@ class _Link(asyncio.Protocol):
         self._watch: asyncio.TimerHandle | None = None
         self._ended = self._loop.create_future()
         self._nobody: asyncio.Future[Any] = self._loop.create_future()
-        """waits for replies that are of no interest"""
+        """takes replies that no caller waits for"""
         self._nobody.set_result(None)
         self._reason = "the connection was closed"
 
@@ -149,7 +149,7 @@ class _Link(asyncio.Protocol):
             while (reply := self._reader.gets()) is not False:
                 self.reply_received(reply)
         except (ConnectionLost, IndexError):
-            # Not RESP, or a reply that nobody asked for: nothing after it can be trusted.
+            # Not RESP, or a reply without a request: nothing after it can be trusted.
             self._transport.abort()
 
     def reply_received(self, reply: Any) -> None:
@@ -194,7 +194,7 @@ _MESSAGES = (b"message", b"smessage")
 
 
 class _PushLink(_Link):
-    """A connection whose replies nobody asked for one by one."""
+    """A connection on which the server sends messages without being asked for each."""
 
     def __init__(self, timeout_s: float) -> None:
         super().__init__(timeout_s)
@@ -222,12 +222,12 @@ class _PushLink(_Link):
 class AsyncListener:
     """A connection of its own for messages that the server pushes."""
 
-    def __init__(self, channel: AsyncChannel) -> None:
-        self._channel = channel
+    def __init__(self, node: AsyncNode) -> None:
+        self._node = node
         self._link: _PushLink | None = None
 
     async def open(self) -> None:
-        link = await self._channel.connect(_PushLink)
+        link = await self._node.connect(_PushLink)
         assert isinstance(link, _PushLink)
         self._link = link
 
@@ -237,7 +237,7 @@ class AsyncListener:
         self._link.listen(packed)
 
     def divert(self, deliver: Callable[[bytes, bytes], None]) -> None:
-        """Give channel and message to a function as they are read, without a detour over a task."""
+        """Call a function with each channel and message as they are read; `receive` skips them."""
         if self._link is not None:
             self._link.divert = deliver
 
@@ -271,8 +271,8 @@ async def run_blocking(action: Callable[[], None]) -> None:
 
 
 class AsyncArrivals(Generic[T]):
-    """Futures of another thread, in the order in which they are done. Each says so itself, once, so
-    the cost of many grows with their number and no faster.
+    """Futures of another thread, in the order in which they are done. Each future reports itself,
+    once, so the cost grows with their number and no faster.
     """
 
     def __init__(self) -> None:
@@ -293,5 +293,5 @@ class AsyncArrivals(Generic[T]):
         return found
 
     def _arrive(self, future: Future[T]) -> None:
-        with suppress(RuntimeError):  # the loop is closed, so nobody waits there any more
+        with suppress(RuntimeError):  # the loop is closed, so nothing waits there any more
             self._loop.call_soon_threadsafe(self._done.put_nowait, future)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.connection._sync.transport import Channel
+from penstock.connection._sync.transport import Node
 from penstock.connection.address import Address, Endpoint
 from penstock.connection.wire import (
     SLOTS,
@@ -37,8 +37,8 @@ class Router:
         self.address = address
         self._timeout_s = timeout_s
         self._greeting = greeting(address)
-        self._channels: dict[Endpoint, Channel] = {}
-        self._first = self._channel(address.endpoints[0])
+        self._nodes: dict[Endpoint, Node] = {}
+        self._first = self._node(address.endpoints[0])
 
     def exchange(
         self,
@@ -51,27 +51,28 @@ class Router:
         """Send one command to where `key` lives; `meanwhile` is called while it is under way."""
         return self._first.exchange(packed, meanwhile=meanwhile, others_first=others_first)
 
-    def channel_for(self, key: str) -> Channel:
+    def node_for(self, key: str) -> Node:
+        """The server that has `key`."""
         return self._first
 
-    def every_channel(self) -> Iterable[Channel]:
-        """One channel per server that holds keys."""
-        return [self.channel_for("")]
+    def every_node(self) -> Iterable[Node]:
+        """The servers that hold keys."""
+        return [self.node_for("")]
 
     def forget(self) -> None:
-        """What was known about who is where may be out of date."""
+        """Find out again which server has which keys: what is known may be out of date."""
 
     def close(self) -> None:
-        for channel in self._channels.values():
-            channel.close()
+        for node in self._nodes.values():
+            node.close()
 
-    def _channel(self, endpoint: Endpoint) -> Channel:
-        channel = self._channels.get(endpoint)
-        if channel is None:
-            channel = Channel(endpoint, self.address, self._greeting, self._timeout_s)
-            # Another thread may have been faster; then its channel is the one.
-            channel = self._channels.setdefault(endpoint, channel)
-        return channel
+    def _node(self, endpoint: Endpoint) -> Node:
+        node = self._nodes.get(endpoint)
+        if node is None:
+            node = Node(endpoint, self.address, self._greeting, self._timeout_s)
+            # Another thread may have been faster; then its node is used.
+            node = self._nodes.setdefault(endpoint, node)
+        return node
 
 
 class SentinelRouter(Router):
@@ -87,15 +88,15 @@ class SentinelRouter(Router):
         *,
         others_first: bool = False,
     ) -> Any:
-        channel = self.channel_for(key)
-        return channel.exchange(packed, meanwhile=meanwhile, others_first=others_first)
+        node = self.node_for(key)
+        return node.exchange(packed, meanwhile=meanwhile, others_first=others_first)
 
-    def channel_for(self, key: str) -> Channel:
+    def node_for(self, key: str) -> Node:
         # A copy, because other threads forget the master at any time.
         master = self._master
         if master is None:
             master = self._master = self._find_master()
-        return self._channel(master)
+        return self._node(master)
 
     def forget(self) -> None:
         self._master = None
@@ -105,7 +106,7 @@ class SentinelRouter(Router):
         reason = "none answered"
         for endpoint in self.address.endpoints:
             greet = sentinel_greeting(self.address)
-            sentinel = Channel(endpoint, self.address, greet, self._timeout_s)
+            sentinel = Node(endpoint, self.address, greet, self._timeout_s)
             try:
                 answer = sentinel.exchange(question)
             except ConnectionLost as error:
@@ -137,35 +138,35 @@ class ClusterRouter(Router):
         *,
         others_first: bool = False,
     ) -> Any:
-        channel = self.channel_for(key)
-        reply = channel.exchange(packed, meanwhile=meanwhile, others_first=others_first)
+        node = self.node_for(key)
+        reply = node.exchange(packed, meanwhile=meanwhile, others_first=others_first)
         for _ in range(_MAX_REDIRECTIONS):
             redirect = redirection(reply) if isinstance(reply, ReplyError) else None
             if redirect is None:
                 return reply
             kind, host, port = redirect
-            endpoint = Endpoint(host or channel.endpoint.host, port)
-            channel = self._channel(endpoint)
+            endpoint = Endpoint(host or node.endpoint.host, port)
+            node = self._node(endpoint)
             if kind == "ASK":
-                reply = channel.exchange(pack("ASKING") + packed, replies=2)
+                reply = node.exchange(pack("ASKING") + packed, replies=2)
             else:
                 self._owners[slot_of(key)] = endpoint
-                reply = channel.exchange(packed)
+                reply = node.exchange(packed)
         if isinstance(reply, ReplyError) and redirection(reply):
-            # Nodes that do not agree yet send one in circles.
-            raise ConnectionLost(f"{channel.endpoint} answered {str(reply)!r}")
+            # Nodes that do not agree yet send a client in circles.
+            raise ConnectionLost(f"{node.endpoint} answered {str(reply)!r}")
         return reply
 
-    def channel_for(self, key: str) -> Channel:
+    def node_for(self, key: str) -> Node:
         slot = slot_of(key)
         owner = self._owners[slot] or (self._read_map())[slot]
         if owner is None:
             raise ConnectionLost(f"no node of the cluster owns slot {slot}")
-        return self._channel(owner)
+        return self._node(owner)
 
-    def every_channel(self) -> Iterable[Channel]:
+    def every_node(self) -> Iterable[Node]:
         owners = dict.fromkeys(owner for _, owner in self._ask_for_ranges())
-        return [self._channel(owner) for owner in owners]
+        return [self._node(owner) for owner in owners]
 
     def forget(self) -> None:
         self._owners = [None] * SLOTS
@@ -178,11 +179,11 @@ class ClusterRouter(Router):
         return owners
 
     def _ask_for_ranges(self) -> list[tuple[range, Endpoint]]:
-        """Which slots belong to whom, by the first node that answers."""
+        """Which slots belong to which node, by the first node that answers."""
         reason = "none answered"
-        for endpoint in dict.fromkeys([*self.address.endpoints, *self._channels]):
+        for endpoint in dict.fromkeys([*self.address.endpoints, *self._nodes]):
             try:
-                reply = self._channel(endpoint).exchange(pack("CLUSTER", "SLOTS"))
+                reply = self._node(endpoint).exchange(pack("CLUSTER", "SLOTS"))
             except ConnectionLost as error:
                 reason = str(error)
                 continue

@@ -41,7 +41,7 @@ log = logging.getLogger("penstock.client")
 
 _SOON_S = 1.0
 """Enough to replace connections that a restart of the server has broken."""
-_TELL_AFTER = 5  # tries, half a second or so; shorter troubles need not be known
+_TELL_AFTER = 5  # tries, half a second or so; shorter outages are not logged
 
 
 class Store:
@@ -89,7 +89,7 @@ class Store:
         return command.decode(self._send(command, self.retry_for_s))
 
     def run_soon(self, command: Command[R]) -> R:
-        """The same for whoever cannot wait: it is hardly repeated."""
+        """The same for a caller that cannot wait: it is repeated for a second at most."""
         return command.decode(self._send(command, _SOON_S))
 
     def run_once(
@@ -111,14 +111,14 @@ class Store:
         return command.decode(reply)
 
     def call(self, key: str, *parts: bytes | str | int) -> Any:
-        """Run a plain command that only reads."""
+        """Run one command of Redis that only reads."""
         return self._persist(key, [pack(*parts)], self.retry_for_s)
 
     def close(self) -> None:
         self.router.close()
 
     def give_up(self) -> None:
-        """Whatever is under way is not repeated any more: nobody waits for it."""
+        """Repeat no request any more that is under way: no caller waits for its reply."""
         self._is_given_up = True
 
     def _send(
@@ -157,20 +157,20 @@ class Store:
         return self._persist(keys[0], tries, retry_for_s)  # type: ignore[no-any-return]
 
     def _persist(self, key: str, tries: list[bytes], retry_for_s: float | None) -> Any:
-        """Send the given forms of one request in turn until one is answered."""
+        """Send the forms of one request one after the other until one is answered."""
         patience = Patience(retry_for_s)
-        turn = failed = 0
+        answered = failed = 0
         while True:
             reason: Exception
             try:
-                reply = self.router.exchange(key, tries[turn % len(tries)])
+                reply = self.router.exchange(key, tries[answered % len(tries)])
                 if not isinstance(reply, ReplyError):
                     return reply
                 self._check(reply)
                 reason = reply
-                # Only after an answer: the form that teaches a script must not be the one that
-                # always meets a connection which was cut while it was not in use.
-                turn += 1
+                # Only after an answer: otherwise EVAL, which teaches the script, could be the one
+                # that meets a connection which was cut while it was not in use, and never arrive.
+                answered += 1
             except ConnectionLost as error:
                 reason = error
             self.router.forget()
@@ -186,7 +186,7 @@ class Store:
 
     def _check(self, reply: Any) -> None:
         """Raise an error that would be the same another time. A script that went wrong half way
-        must not be begun again: it would take what it has left behind for somebody else's.
+        must not be begun again: it would take its own writes for those of another request.
         """
         if isinstance(reply, ReplyError):
             is_unknown = str(reply).startswith("NOSCRIPT")
@@ -194,19 +194,21 @@ class Store:
                 raise store_error(reply, self.address)
 
     def _give_back_refused(self, lane: Lane, error: StoreError) -> None:
-        """An error is an answer, too; a request without one may still be under way."""
+        """The lane is free if the server has answered, also with an error; without an answer the
+        request may still be under way.
+        """
         if not isinstance(error, StoreUnavailable):
             self._lanes.give_back(lane)
 
     def _check_nodes(self) -> None:
-        """Tasks can be lost on any node. One that is down is left to the day it is needed."""
+        """Check every node, as tasks can be lost on any. One that is down is not checked."""
         try:
-            channels = self.router.every_channel()
+            nodes = self.router.every_node()
         except ConnectionLost:
             return
-        for channel in channels:
+        for node in nodes:
             try:
-                reply = channel.exchange(pack("INFO"))
+                reply = node.exchange(pack("INFO"))
             except ConnectionLost:
                 continue
             if not isinstance(reply, ReplyError):

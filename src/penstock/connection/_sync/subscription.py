@@ -25,8 +25,8 @@ _SILENCE_S = 15.0
 class Subscription:
     """Channels of one queue, or of any number of queues on a server of its own.
 
-    Messages sent while the connection is down are missed. Whoever must not miss anything looks for
-    itself each time that `receive` says that the subscription is new.
+    Messages sent while the connection is down are missed. A caller that must not miss anything
+    looks for itself each time that `receive` says that the subscription is new.
     """
 
     def __init__(self, store: Store, key: str, channels: Sequence[str]) -> None:
@@ -72,7 +72,7 @@ class Subscription:
                 raise ConnectionLost("the channel has moved to another node")
         if self._is_pinged:
             raise ConnectionLost("the server is silent")
-        # A connection can be dead without anybody telling; asking is the only way to find out.
+        # A connection can be dead without an error; to send something is the only way to find out.
         self._is_pinged = True
         self._opened().send(pack("PING"))
         return None
@@ -85,7 +85,7 @@ class Subscription:
         return self._listener
 
     def _open(self) -> None:
-        listener = Listener(self._store.router.channel_for(self._key))
+        listener = Listener(self._store.router.node_for(self._key))
         listener.open()
         self._listener = listener
         self._is_pinged = False

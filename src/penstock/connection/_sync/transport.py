@@ -1,5 +1,6 @@
-"""Connections for threads: blocking sockets, one request at a time on each. Written by hand, as
-its async twin is.
+"""Connections for threads: blocking sockets, one request at a time on each.
+
+Written by hand, as `_async/transport.py` is: sockets differ too much to be generated.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ T = TypeVar("T")
 _READ_BYTES = 65536
 
 
-class Channel:
-    """Requests to one server. Any number of threads may use it; each request has a connection to
-    itself.
+class Node:
+    """One server that requests are sent to. Any number of threads may use it; each request has a
+    connection to itself.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class Channel:
     ) -> Any:
         """Send packed commands, call `meanwhile`, and return the last of their replies.
 
-        With `others_first`, whoever is told something by them need not wait for that reply.
+        With `others_first`, clients to which the commands publish are told before this reply comes.
 
         Raises ConnectionLost if not all came.
         """
@@ -131,7 +132,7 @@ class _Connection:
         self._pending = getattr(self.socket, "pending", None)
         """how much TLS holds that poll cannot see"""
         self._ready: select.poll | None = None
-        """says whether there is something to read, or the waker was rung"""
+        """says whether there is something to read, or the waker was woken"""
         self._file = -1
 
     def send(self, packed: bytes) -> None:
@@ -163,7 +164,7 @@ class _Connection:
         return reply
 
     def receive_unless(self, waker: Waker, timeout_s: float) -> Any:
-        """The next message, or None if none came in time or the waker was rung."""
+        """The next message, or None if none came in time or the waker was woken."""
         reader, pending, deadline = self.reader, self._pending, 0.0
         while (reply := reader.gets()) is False:
             if pending is None or not pending():
@@ -207,12 +208,12 @@ class _Connection:
 class Listener:
     """A connection of its own for messages that the server pushes."""
 
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
+    def __init__(self, node: Node) -> None:
+        self._node = node
         self._connection: _Connection | None = None
 
     def open(self) -> None:
-        self._connection = self._channel.connect()
+        self._connection = self._node.connect()
 
     def send(self, packed: bytes) -> None:
         try:
@@ -228,7 +229,7 @@ class Listener:
             raise ConnectionLost(str(error)) from error
 
     def receive_unless(self, waker: Waker, timeout_s: float) -> Any:
-        """The next message, or None if none came in time or the waker was rung."""
+        """The next message, or None if none came in time or the waker was woken."""
         try:
             return (self._connection or self._opened()).receive_unless(waker, timeout_s)
         except OSError as error:

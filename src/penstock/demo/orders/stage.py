@@ -1,4 +1,4 @@
-"""Where the pipeline plays: the store, Spark, plain workers, and what stays in the end."""
+"""Where the pipeline runs: the store, Spark, other workers, and what stays in the end."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Stage:
             worker.wait()
 
     def close(self) -> None:
-        """No process is left behind, whatever state it is in."""
+        """End all processes, also frozen ones."""
         for worker in self.workers:
             worker.end()
         self.client.close()

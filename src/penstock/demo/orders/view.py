@@ -30,7 +30,7 @@ class Steps:
         self._narrator.say(event)
 
     def begin(self, step: str) -> None:
-        """A step has begun of which nobody knows how far it is."""
+        """A step has begun that does not report how far it is."""
         if self._console.is_terminal:
             self._bar.update(self._step, completed=0, total=None, description=step, visible=True)
         else:

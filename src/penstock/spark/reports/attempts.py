@@ -65,7 +65,7 @@ def durations(attempts: DataFrame) -> DataFrame:
 def failures(attempts: DataFrame) -> DataFrame:
     """Which attempts failed, by queue, type, outcome and type of error.
 
-    Columns: queue, type, outcome, error_type (empty if nobody knows it), attempts, dead (how many
+    Columns: queue, type, outcome, error_type (empty if it is not known), attempts, dead (how many
     of these were the last of their job), share (of all attempts of the queue and type), last_at.
     """
     of_type = Window.partitionBy("queue", "type")

@@ -27,7 +27,7 @@ SILENT = ("not counted", "too short")
 
 
 def summary(report: Report) -> str:
-    """The whole report in a few words: what a reader wants who reads no further."""
+    """The whole report in a few words, for a reader who reads no further."""
     rows: Rows = report.tables["throughput"].to_pylist()
     return f"{_ended(report, rows)}." if rows else "No attempt ended in this time."
 

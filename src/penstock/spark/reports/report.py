@@ -95,7 +95,7 @@ def make_report(
 
 @contextmanager
 def _unpersisted(rows: DataFrame) -> Iterator[None]:
-    """Whatever happens, they are not kept in the end."""
+    """They are not kept in the end, also if an error comes."""
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""What all parts of a queue of jobs begin with."""
+"""Reads job records of a queue."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from penstock.model.jobs import JobInfo
 
 
-class AsyncJobsPart:
-    """The jobs of one queue, and who asks for them."""
+class AsyncJobReading:
+    """The jobs of one queue: reads their records, and makes a handle of each."""
 
     def __init__(self, client: AsyncPenstock, name: str) -> None:
         self._client = client

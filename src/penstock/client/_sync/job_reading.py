@@ -1,6 +1,6 @@
-# Generated from _async/jobs_part.py by tools/generate_sync.py. Edit that file instead.
+# Generated from _async/job_reading.py by tools/generate_sync.py. Edit that file instead.
 
-"""What all parts of a queue of jobs begin with."""
+"""Reads job records of a queue."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from penstock.model.jobs import JobInfo
 
 
-class JobsPart:
-    """The jobs of one queue, and who asks for them."""
+class JobReading:
+    """The jobs of one queue: reads their records, and makes a handle of each."""
 
     def __init__(self, client: Penstock, name: str) -> None:
         self._client = client

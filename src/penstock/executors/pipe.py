@@ -25,7 +25,7 @@ class Message(NamedTuple):
     body: bytes
 
 
-class Channel:
+class Pipe:
     """One end of a pair of sockets. Any thread may send; one thread receives."""
 
     def __init__(self, end: socket.socket) -> None:
@@ -50,7 +50,7 @@ class Channel:
         """Wait for bytes, and return the messages that they complete, if any.
 
         Raises EOFError at the end, OSError if the socket is broken or has nothing yet and must not
-        wait, and ValueError if the other end does not speak this language.
+        wait, and ValueError if the other end sends something that is no message.
         """
         chunk = self._socket.recv(_CHUNK)
         if not chunk:
