@@ -10,7 +10,7 @@
 --
 -- Returns {'ok', word...}       for each: 'cancelled', 'asked', 'absent', or the code of the state that it is in
 --         {'other_layout', layout}     the queue was written by another version
--- include clock channels memory chunks model
+-- include clock channels memory chunks model forms
 -- include from jobs: keys queue records changes lines endings
 local memory, keys = KEYS[1], lib.keys_beside(KEYS[2])
 local operation = ARGV[1]

@@ -13,7 +13,7 @@
 --         {'absent'}            there is no such job
 --         {'state', state}      the job is in a state in which this cannot be changed
 --         {'other_layout', layout}     the queue was written by another version
--- include clock channels memory chunks wake model
+-- include clock channels memory chunks wake model forms
 -- include from jobs: keys queue records changes lines endings
 local memory, keys = KEYS[1], lib.keys_beside(KEYS[2])
 local operation, id, change, value = unpack(ARGV)
@@ -58,7 +58,7 @@ if change == 'priority' then
   -- The record is what a worker gets, so it must say the same.
   local record = redis.call('HGET', keys.jobs, id)
   local _, data_at = lib.facts_of_record(record)
-  redis.call('HSET', keys.jobs, id, lib.record_packer(facts.created, head)(facts.number, string.sub(record, data_at)))
+  redis.call('HSET', keys.jobs, id, lib.pack_record(facts.created, facts.number, head, string.sub(record, data_at)))
 else
   lib.move_job(changes, id, facts, state, now)
   facts.since = math.max(due, 0)

@@ -13,7 +13,7 @@
 -- Returns {'ok', removed, left, running, incarnation}   the incarnation to take off the list of queues, or empty
 --         {'no_queue'}                                  there is no such queue
 --         {'other_layout', layout}                             the queue was written by another version
--- include clock channels memory chunks stages model
+-- include clock channels memory chunks stages model forms
 -- include from jobs: keys queue records changes lines endings
 local memory, keys = KEYS[1], lib.keys_beside(KEYS[2])
 local operation, limit, last = ARGV[1], tonumber(ARGV[2]), ARGV[3]

@@ -7,7 +7,7 @@
 -- Returns {'ok', now, facts, name, value, ...}   what was found, by name
 --         {'absent'}            there is no such job
 --         {'other_layout', layout}     the queue was written by another version
--- include clock chunks model
+-- include clock chunks model forms
 -- include from jobs: keys types records lines limits
 local keys = lib.keys_beside(KEYS[1])
 local id, depth = ARGV[1], tonumber(ARGV[2])

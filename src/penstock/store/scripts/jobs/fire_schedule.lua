@@ -18,7 +18,7 @@
 --         {'full', waiting, max, bytes, max_bytes, added, added_bytes}   there is no room for these jobs; -1: no maximum
 --         {'no_number', name}                        what new jobs need is stored but is no number
 --         {'other_layout', layout}    the queue was written by another version
--- include clock channels memory chunks wake model
+-- include clock channels memory chunks wake model forms
 -- include from jobs: keys queue records changes lines endings admit
 local memory, keys = KEYS[1], lib.keys_beside(KEYS[2])
 local operation, name, definition, slot, next_slot = unpack(ARGV, 1, 5)

@@ -13,7 +13,7 @@
 --
 -- Returns {'ok', returned, dead}     how many jobs wait again, and how many have come to their end
 --         {'other_layout', layout}          the queue was written by another version
--- include clock channels memory chunks wake model
+-- include clock channels memory chunks wake model forms
 -- include from jobs: keys queue records changes lines endings limits choose settle
 local memory, keys, running = KEYS[1], lib.keys_beside(KEYS[2]), KEYS[3]
 local operation, worker, lost, death = unpack(ARGV)

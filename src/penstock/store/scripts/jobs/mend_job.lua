@@ -9,7 +9,7 @@
 --
 -- Returns {'ok', wrong}       1 if something was wrong
 --         {'other_layout', layout}   the queue was written by another version
--- include clock channels chunks wake model
+-- include clock channels chunks wake model forms
 -- include from jobs: keys records changes lines
 local keys = lib.keys_beside(KEYS[1])
 local write, id, depth = ARGV[1] == '1', ARGV[2], tonumber(ARGV[3])

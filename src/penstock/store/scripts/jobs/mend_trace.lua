@@ -11,7 +11,7 @@
 --
 -- Returns {'ok', wrong}       1 if there was something
 --         {'other_layout', layout}   the queue was written by another version
--- include clock chunks model
+-- include clock chunks model forms
 -- include from jobs: keys records
 local keys = lib.keys_beside(KEYS[1])
 local write, kind, owner, holder = ARGV[1] == '1', unpack(ARGV, 2)

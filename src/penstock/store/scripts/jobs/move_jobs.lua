@@ -18,7 +18,7 @@
 --         {'no_number', name}          what new jobs need is stored but is no number
 --         {'tasks'}                    the queue holds plain tasks
 --         {'other_layout', layout}            the queue was written by another version
--- include clock channels memory chunks wake stages model
+-- include clock channels memory chunks wake stages model forms
 -- include from jobs: keys queue records changes lines endings admit
 local memory, operation, FIRST_ID = KEYS[1], ARGV[1], 2
 

@@ -14,7 +14,7 @@
 -- Returns {'ok'}
 --         {'lease_lost'}      the worker does not hold the job any more
 --         {'other_layout', layout}   the queue was written by another version
--- include clock channels memory chunks model
+-- include clock channels memory chunks model forms
 -- include from jobs: keys queue records changes endings
 local memory, keys, running = KEYS[1], lib.keys_beside(KEYS[2]), KEYS[3]
 local operation, process, progress, max_lines = unpack(ARGV, 1, 4)

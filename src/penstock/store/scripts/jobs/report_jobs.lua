@@ -26,7 +26,7 @@
 --         {refused, 'too_many'}     the worker holds `max_held` jobs already
 --         {refused, 'tasks'}        the queue holds plain tasks
 --         {refused, 'other_layout', layout}  the queue was written by another version
--- include clock channels memory chunks wake model
+-- include clock channels memory chunks wake model forms
 -- include from jobs: keys queue types records changes lines endings limits choose hand_out settle
 local memory, running = KEYS[1], KEYS[3]
 local operation, worker, limit, wait, max_held = unpack(ARGV, 1, 5)

@@ -10,7 +10,7 @@
 --
 -- Returns {'ok', word...}       for each: 'retried', 'absent', 'taken' (its unique key), or the code of its state
 --         {'other_layout', layout}     the queue was written by another version
--- include clock channels memory chunks wake model
+-- include clock channels memory chunks wake model forms
 -- include from jobs: keys queue records changes lines endings admit
 local memory, keys = KEYS[1], lib.keys_beside(KEYS[2])
 local operation = ARGV[1]

@@ -10,7 +10,7 @@
 -- Returns {'ok', cursor, {id, has_facts, state, marks, number, turn, failures, crashes, since, updated, finished, process,
 --                     worker, bytes, outcome_bytes, flags, priority, attempts, type, tenant, key, unique, tags, words}, ...}
 --         {'other_layout', layout}   the queue was written by another version
--- include clock chunks model
+-- include clock chunks model forms
 -- include from jobs: keys records
 local keys = lib.keys_beside(KEYS[1])
 local cursor, table_, count = unpack(ARGV)

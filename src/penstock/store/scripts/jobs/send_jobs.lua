@@ -21,7 +21,7 @@
 --         {'no_number', name}                        what new jobs need is stored but is no number
 --         {'tasks'}                            the queue holds plain tasks
 --         {'other_layout', layout}                    the queue was written by another version
--- include clock channels memory queue chunks wake model
+-- include clock channels memory queue chunks wake model forms
 -- include from jobs: keys queue types records changes lines endings hand_over admit
 local memory, operation, incarnation, origin = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 

@@ -23,7 +23,7 @@
 --         {'too_many'}     the worker holds `max_held` jobs already
 --         {'tasks'}        the queue holds plain tasks
 --         {'other_layout', layout}  the queue was written by another version
--- include clock channels memory chunks wake model
+-- include clock channels memory chunks wake model forms
 -- include from jobs: keys queue types records changes lines endings limits choose hand_out
 local memory, keys, running = KEYS[1], lib.keys_beside(KEYS[2]), KEYS[3]
 local operation, worker, limit, wait, max_held = unpack(ARGV)

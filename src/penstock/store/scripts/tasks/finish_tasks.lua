@@ -30,7 +30,7 @@
 --         {refused, 'paused'}       the queue hands out nothing until it is resumed
 --         {refused, 'not_working'}  the worker has not started work here, or was failed since
 --         {refused, 'too_many'}     the worker holds `max_held` tasks already
--- include channels memory chunks wake
+-- include channels memory chunks wake forms
 -- include from tasks: element leave start claim
 local memory, ready, running, meta, members, idle, failures, unique, unique_tasks = unpack(KEYS)
 local operation, worker, limit, wait, wake, max_held, max_failures, done_channel, count =
@@ -81,9 +81,7 @@ if #finished > 0 and lib.has_subscribers(done_channel) then
   for index = 1, count do
     if elements[index] then
       local task = lib.open_element(elements[index])
-      local result = results[index] or ''
-      lib.publish(done_channel, struct.pack('>I2', #worker) .. worker ..
-        struct.pack('>I4', #task) .. task .. result)
+      lib.publish(done_channel, lib.pack_finished_task(worker, task, results[index] or ''))
     end
   end
 end

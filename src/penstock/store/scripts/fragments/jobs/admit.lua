@@ -80,7 +80,7 @@ function lib.read_groups(keys, arguments, index, now)
     local size, ids, data = tonumber(arguments[index + 4]), {}, {}
     local at, newest = index + 3, sending.newest
     for job = 1, size do ids[job], data[job] = arguments[at + 2 * job], arguments[at + 1 + 2 * job] end
-    local group = {head = lib.open_head(arguments[index]), delay_ms = tonumber(arguments[index + 1]), run_at = tonumber(arguments[index + 2]),
+    local group = {head = lib.head_of(arguments[index]), delay_ms = tonumber(arguments[index + 1]), run_at = tonumber(arguments[index + 2]),
       window_ms = tonumber(arguments[index + 3]), ids = ids, data = data}
     local is_new, records = newest and lib.are_newer(ids, newest), {}
     if is_new then
@@ -156,7 +156,7 @@ function lib.note_group(keys, changes, group, number, turns_after, now)
   local entries, scores = {}, {}
   for index, id in ipairs(group.ids) do
     number = number + 1
-    local facts = lib.new_facts(now, number, head, #group.data[index])
+    local facts = lib.new_facts(now, number, #group.data[index], head)
     if due <= now then
       facts.turn = number + turns_after
       entries[index] = lib.entry_of(id, facts)
@@ -176,10 +176,10 @@ function lib.admit_group(keys, changes, group, number, turns_after, now)
   local head, ids, data = group.head, group.ids, group.data
   if #ids == 0 then return 0 end
   local is_due = lib.due_of(group, now) <= now
-  local records, entries, first, pack = {}, ids, number, lib.record_packer(now, head)
+  local records, entries, first = {}, ids, number
   for index = 1, #ids do
     number = number + 1
-    records[2 * index - 1], records[2 * index] = ids[index], pack(number, data[index])
+    records[2 * index - 1], records[2 * index] = ids[index], lib.pack_record(now, number, head, data[index])
   end
   if not is_due or turns_after > 0 then entries = lib.note_group(keys, changes, group, first, turns_after, now) end
   lib.list_new(keys, changes, is_due and lib.READY or lib.SCHEDULED, head, ids, first, now)
@@ -202,7 +202,7 @@ function lib.debounce_job(keys, changes, id, group, data, now)
   lib.enter_state(changes, lib.SCHEDULED, facts, id)
   lib.list_words(changes, facts, id, 'SADD')
   lib.keep_facts(changes, id, facts)
-  redis.call('HSET', keys.jobs, id, lib.record_packer(facts.created, group.head)(facts.number, data))
+  redis.call('HSET', keys.jobs, id, lib.pack_record(facts.created, facts.number, group.head, data))
   redis.call('ZADD', keys.due, lib.whole(facts.since), id)
 end
 

@@ -4,9 +4,6 @@
 -- up to 512 ids whose jobs have neighbouring numbers (Redis keeps such a set as 8 bytes per id), and a directory of
 -- the pages that are not empty. So any page is found at once, however many jobs there are. What runs is not listed
 -- that way: the workers' own keys have it.
-lib.PAGE = 512
--- So many digits at the end of an id are those of whoever sent the job.
-lib.SENDER_DIGITS = 3
 
 function lib.new_changes()
   return {moved = {}, words = {SADD = {}, SREM = {}}, facts = {}, dropped_facts = {}, dropped_jobs = {}, finished = {},
@@ -155,7 +152,7 @@ function lib.list_new(keys, changes, state, head, ids, number, now)
     at = last + 1
   end
   if #head.words == 0 and not (keys.listeners or lib.ask_listeners(keys, ids[1])).to_events then return end
-  local facts = lib.new_facts(now, number, head, 0) -- of no job in particular
+  local facts = lib.new_facts(now, number, 0, head) -- of no job in particular
   facts.state = state
   for index = 1, #ids do
     facts.number = number + index
@@ -204,26 +201,22 @@ end
 
 function lib.tell(keys, changes, kind, id, facts, detail)
   if not (keys.listeners or lib.ask_listeners(keys, id)).to_events then return end
-  local events = changes.events
-  local attempt, head, worker = facts.failures + facts.crashes, facts.head, facts.worker
-  events[#events + 1] = {struct.pack('>Bc0Bc0', #kind, kind, #id, id),
-    struct.pack('>HBc0Bc0', attempt, #head.type, head.type, #worker, worker) .. (detail or '')}
+  local events, attempt = changes.events, facts.failures + facts.crashes
+  events[#events + 1] = {kind, id, attempt, facts.head.type, facts.worker, detail or ''}
 end
 
 -- Says to whoever waits for a job that it has ended, and with `outcome` how, or that it has to be looked up.
-lib.NOTICE = '>Bc0c1c1Bc0' -- id, state, whether the outcome follows, reason
-
 function lib.notify(keys, changes, id, state, reason, outcome)
   local channel = lib.awaiting_channel(keys, id)
   if not channel then return end
-  local notices, text = changes.notices, struct.pack(lib.NOTICE, #id, id, state, outcome and 'y' or 'n', #reason, reason)
-  notices[#notices + 1] = {channel, text .. (outcome or '')}
+  local notices = changes.notices
+  notices[#notices + 1] = {channel, lib.pack_notice(id, state, outcome and 'y' or 'n', reason, outcome or '')}
 end
 
 function lib.publish_events(keys, changes, now)
   for index = 1, #changes.events do
-    local event = changes.events[index]
-    lib.publish(keys.events, event[1] .. struct.pack('>I6', now) .. event[2])
+    local kind, id, attempt, type, worker, detail = unpack(changes.events[index])
+    lib.publish(keys.events, lib.pack_event(kind, id, now, attempt, type, worker, detail))
   end
   for index = 1, #changes.notices do
     local notice = changes.notices[index]

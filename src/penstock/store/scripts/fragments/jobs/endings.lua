@@ -86,10 +86,6 @@ end
 -- The history has one entry for each attempt that has ended, and one for each job that ended without one: what the archive
 -- is made of. An entry is one packed field, as a command costs by its arguments, here, in the log of the server and in its
 -- replicas. Whoever reads it ignores what follows the fields that it knows, so new ones are put at the end.
---
--- layout, attempt (0: none), waited_ms, bytes, when; id, type, tenant, worker, outcome, ran_us, cpu_us; then, which the
--- oldest entries lack, priority, created, code of the state that followed ('-': removed), type of the error
-lib.ENDED = '>BHI6I4I6Bc0Bc0Bc0Bc0Bc0Bc0Bc0i4I6c1Bc0'
 lib.HISTORY_LENGTH, lib.HISTORY_CAP, lib.REMOVED = '100000', '10000000', '-'
 
 -- How many entries are kept: more while somebody has said that they are still to be read (see marks.lua).
@@ -100,19 +96,16 @@ function lib.history_limit(length, cap, marked_until, now)
   return tonumber(cap) > tonumber(length) and cap or length
 end
 
-function lib.pack_ended(id, facts, attempt, outcome, waited_ms, ran_us, cpu_us, worker, state, error_type, now)
-  local head = facts.head
-  local type, tenant = head.type, head.tenant
-  return struct.pack(lib.ENDED, lib.LAYOUT, attempt, waited_ms > 0 and waited_ms or 0, facts.bytes, now, #id, id, #type, type,
-    #tenant, tenant, #worker, worker, #outcome, outcome, #ran_us, ran_us, #cpu_us, cpu_us, head.priority, facts.created, state,
-    #error_type, error_type)
+function lib.record_attempt(changes, id, facts, attempt, outcome, waited_ms, ran_us, cpu_us, worker, state, error_type, now)
+  local entries, head = changes.entries, facts.head
+  entries[#entries + 1] = lib.pack_ended(attempt, waited_ms > 0 and waited_ms or 0, facts.bytes, now, id, head.type,
+    head.tenant, worker, outcome, ran_us, cpu_us, head.priority, facts.created, state, error_type)
 end
 
 -- That a job has ended which no worker held: it waited since it was ready, if it was.
 -- seldom
 function lib.record_ending(changes, id, facts, outcome, state, now)
-  local entries = changes.entries
-  entries[#entries + 1] = lib.pack_ended(id, facts, 0, outcome, now - facts.since, '0', '0', '', state, '', now)
+  lib.record_attempt(changes, id, facts, 0, outcome, now - facts.since, '0', '0', '', state, '', now)
 end
 
 function lib.record_entries(keys, entries, now)

@@ -47,8 +47,8 @@ function lib.hand_over(keys, sending, worker, now)
   local changes, group, call = lib.new_changes(), sending.groups[1], redis.call
   local id, data, head = group.ids[1], group.data[1], group.head
   local number = lib.take_turns(keys, sending, 1) + 1
-  local process, record = call('HINCRBY', keys.meta, 'process', 1), lib.record_packer(now, head)(number, data)
-  local facts = lib.new_facts(now, number, head, #data)
+  local process, record = call('HINCRBY', keys.meta, 'process', 1), lib.pack_record(now, number, head, data)
+  local facts = lib.new_facts(now, number, #data, head)
   lib.tell(keys, changes, 'enqueued', id, facts)
   facts.state, facts.started, facts.process, facts.worker = lib.RUNNING, now, process, worker
   lib.tell(keys, changes, 'started', id, facts)
@@ -60,5 +60,5 @@ function lib.hand_over(keys, sending, worker, now)
   lib.tally(changes, 'sent', 1)
   lib.tally(changes, 'started', 1)
   lib.write_changes(keys, changes, now)
-  lib.publish(keys['hand:'] .. worker, struct.pack('>I7Bc0', process, #id, id) .. record)
+  lib.publish(keys['hand:'] .. worker, lib.pack_handed_over(process, id, record))
 end

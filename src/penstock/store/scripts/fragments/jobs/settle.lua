@@ -8,8 +8,7 @@ lib.WAYS_OUT = {done = 'finished', final = 'failed', cancelled = 'interrupted'}
 -- seldom
 function lib.note_attempt(keys, id, facts, attempt, outcome, error, now)
   local key = keys['attempts:'] .. id
-  redis.call('RPUSH', key, struct.pack('>HI6I6Bc0Bc0', attempt, facts.started, now, #outcome, outcome,
-    #facts.worker, facts.worker) .. error)
+  redis.call('RPUSH', key, lib.pack_attempt(attempt, facts.started, now, outcome, facts.worker, error))
   redis.call('LTRIM', key, -lib.ATTEMPTS_KEPT, -1)
   facts.marks = lib.with(facts.marks, lib.HAS_ATTEMPTS)
 end
@@ -84,10 +83,10 @@ function lib.settle_job(keys, changes, item, again, anew, now)
     if outcome ~= 'stopped' then lib.tell(keys, changes, 'retried', id, facts, payload) end
   end
   if outcome ~= 'stopped' or is_cancelled then
-    local entries, word = changes.entries, is_cancelled and 'cancelled' or outcome == 'final' and 'failed' or outcome
+    local word = is_cancelled and 'cancelled' or outcome == 'final' and 'failed' or outcome
     local error_type = outcome ~= 'done' and payload ~= '' and lib.error_type(payload) or ''
-    entries[#entries + 1] = lib.pack_ended(id, facts, outcome == 'stopped' and 0 or attempt, word, waited_ms, item[5], item[6],
-      worker, facts.state, error_type, now)
+    lib.record_attempt(changes, id, facts, outcome == 'stopped' and 0 or attempt, word, waited_ms, item[5], item[6], worker,
+      facts.state, error_type, now)
   end
 end
 
