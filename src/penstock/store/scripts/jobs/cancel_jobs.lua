@@ -1,7 +1,7 @@
 -- Cancel jobs: those that wait are cancelled at once, those that run are asked to end.
 --
--- One step for each job's record, place, unique key, counts and event. A running job stays with its worker, which is told;
--- it is cancelled when the worker says that it has ended, or when the worker dies.
+-- One step for each job's record, place, unique key, counts and event. A running job stays with its worker, which is
+-- told; it is cancelled when the worker says that it has ended, or when the worker dies.
 --
 -- KEYS[1] memory     string  last operation of this lane
 -- KEYS[2] meta       hash    settings and counters; its tag names all other keys of the queue

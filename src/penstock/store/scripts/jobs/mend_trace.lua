@@ -40,7 +40,8 @@ local function is_gone()
   if kind == 'slots' then return redis.call('HEXISTS', keys.schedules, owner) == 0 end
   if kind == 'windows' then return redis.call('HEXISTS', keys.unique_jobs, owner) == 0 end
   if kind == 'unique_jobs' then
-    if redis.call('HGET', keys.unique_jobs, owner) ~= holder or redis.call('ZSCORE', keys.windows, owner) then return false end
+    if redis.call('HGET', keys.unique_jobs, owner) ~= holder then return false end
+    if redis.call('ZSCORE', keys.windows, owner) then return false end
     local facts = redis.call('HEXISTS', keys.jobs, holder) == 1 and lib.read_facts(keys, {holder})[1]
     return not facts or not may_hold(facts)
   end

@@ -37,7 +37,8 @@ local operation, worker, limit, wait, wake, max_held, max_failures, done_channel
   unpack(ARGV, 1, 9)
 local FIRST_PROCESS = 10
 
-local claim = lib.new_claim(memory, ready, running, meta, members, idle, failures, worker, wait == '1', wake, max_failures)
+local claim = lib.new_claim(memory, ready, running, meta, members, idle, failures, worker, wait == '1', wake,
+  max_failures)
 local done = lib.recall(memory, operation)
 if done then
   local reply = lib.repeat_claim(claim, done)

@@ -1,7 +1,7 @@
--- How a job is stored (codec/forms.py has the fields). `jobs` holds the record, which is what was sent: written once, read
--- when the job is handed out. `facts` holds what has happened since, and exists only once something has: a job that was
--- sent and waits has none, which keeps a backlog small. Both have the head, so that only handing out reads the data,
--- which may be large.
+-- How a job is stored (codec/forms.py has the fields). `jobs` holds the record, which is what was sent: written once,
+-- read when the job is handed out. `facts` holds what has happened since, and exists only once something has: a job
+-- that was sent and waits has none, which keeps a backlog small. Both have the head, so that only handing out reads
+-- the data, which may be large.
 lib.IS_FINAL = {d = true, x = true, c = true}
 
 function lib.has(bits, flag) return bits % (2 * flag) >= flag end

@@ -1,6 +1,6 @@
--- An element of the ready list is the task itself, byte for byte. Only a unique task carries its key in front,
--- behind a tag, because nothing else could tell it from an equal task that is not unique. The holder (8 bytes,
--- random) tells it from an earlier task with the same key that somebody may still be running.
+-- An element of the ready list is the task itself, byte for byte. Only a unique task carries its key in front, behind
+-- a tag, because nothing else could tell it from an equal task that is not unique. The holder (8 bytes, random) tells
+-- it from an earlier task with the same key that a worker may still be running.
 lib.TAG = '\0\255penstock\255'
 lib.HOLDER_BYTES = 8
 
