@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 from importlib.resources import files
 from inspect import getmembers, isfunction
 from pathlib import Path
@@ -22,13 +23,20 @@ from penstock.store.keys import (
     NamespaceKeys,
     QueueKeys,
 )
-from penstock.store.script import CLUSTER, SIMULATED, STANDALONE, Dialect, Script, load
-from penstock.store.script import script_names as names_of_scripts
-from tests.samples import sample_commands
+from penstock.store.linking import LinkError
+from penstock.store.script import (
+    CLUSTER,
+    SCRIPT_KINDS,
+    SIMULATED,
+    STANDALONE,
+    Dialect,
+    Script,
+    scripts,
+)
+from tests.samples import SCRIPTS, sample_commands
 from tests.stored import part_of
 
 PACKAGE = Path(penstock.__file__).parent
-SCRIPTS = {name: load(name) for name in names_of_scripts()}
 COMMANDS = sample_commands(NamespaceKeys("ns"), process=7)
 FUNCTIONS = [
     name
@@ -352,9 +360,37 @@ def test_the_simulated_clock_has_one_name() -> None:
     assert re.findall(r"'(\w+:\w+)'", source) == [SIMULATED_CLOCK]
 
 
-@pytest.mark.parametrize(
+each_file = pytest.mark.parametrize(
     "path", sorted(PACKAGE.glob("store/scripts/**/*.lua")), ids=lambda path: path.stem
 )
+
+
+@each_file
+def test_a_line_of_lua_is_shorter_than_120_characters(path: Path) -> None:
+    assert [line for line in path.read_text().splitlines() if len(line) >= 120] == []
+
+
+def test_no_two_scripts_have_one_name() -> None:
+    names = [script.name for script in scripts()]
+
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("script", scripts(), ids=lambda script: script.name)
+def test_a_script_includes_only_what_it_uses(script: Script) -> None:
+    for fragment in script.included:
+        others = tuple(name for name in script.included if name != fragment)
+        with pytest.raises(LinkError, match="no fragment that is included defines it"):
+            replace(script, included=others).text()
+
+
+def test_every_folder_of_scripts_is_a_kind() -> None:
+    folders = {path.name for path in PACKAGE.glob("store/scripts/*") if path.is_dir()}
+
+    assert folders == {*SCRIPT_KINDS, "fragments"}
+
+
+@each_file
 def test_no_script_spells_a_key(path: Path) -> None:
     code = re.sub(r"--.*", "", path.read_text())
     # Scripts on jobs put a kind of key after the tag of the queue; which kinds there are is

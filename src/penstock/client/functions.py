@@ -22,7 +22,7 @@ from typing import (
 from penstock.client.current import begin_job
 from penstock.client.sending import Bound, C, Sending
 from penstock.codec.failures import describe
-from penstock.codec.records import pack_progress
+from penstock.codec.progress import pack_progress
 from penstock.codec.values import open_call, pack_result
 from penstock.errors import InvalidArgument, JobCancelled
 from penstock.model.job_options import JobOptions, JobSettings, check_switch, make_options

@@ -18,7 +18,7 @@ from penstock.client.results.awaited_jobs import AwaitedJobs, closed
 from penstock.client.results.ending_channel import REMOVED, Ending, ending_of
 from penstock.client.results.ending_listener import EndingListener
 from penstock.client.results.reader_lock import ReaderLock
-from penstock.codec.records import done_notice, open_notice
+from penstock.codec.notices import done_notice, open_notice
 from penstock.connection.job_ids import age_of
 from penstock.connection.retry import Patience
 from penstock.connection.store import Store

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from penstock.store.keys import QueueKeys
 
-START_TASKS = load("start_tasks")
-FINISH_TASKS = load("finish_tasks")
-STOP_TASKS = load("stop_tasks")
-FAIL_TASKS = load("fail_tasks")
-FIND_PROCESSES = load("find_processes")
+START_TASKS = load("tasks/start_tasks")
+FINISH_TASKS = load("tasks/finish_tasks")
+STOP_TASKS = load("tasks/stop_tasks")
+FAIL_TASKS = load("tasks/fail_tasks")
+FIND_PROCESSES = load("tasks/find_processes")
 
 _REFUSALS = frozenset(b"empty apart idle paused not_working too_many".split())
 

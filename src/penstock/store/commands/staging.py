@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from penstock.codec.records import unknown_layout
+from penstock.codec.layouts import unknown_layout
 from penstock.errors import BatchTooLarge, PayloadTooLarge, StageLost, WrongKind
 from penstock.model.jobs import LAYOUT
 from penstock.model.staging import NOT_KEPT, REMEMBER_MS, STAGE_MS, Keep, Moved, Stage
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from penstock.store.keys import QueueKeys
 
-STAGE_CHUNK = load("stage_chunk")
-DECIDE_BATCH = load("decide_batch")
-MOVE_TASKS = load("move_tasks")
-DROP_STAGES = load("drop_stages")
+STAGE_CHUNK = load("batches/stage_chunk")
+DECIDE_BATCH = load("batches/decide_batch")
+MOVE_TASKS = load("tasks/move_tasks")
+DROP_STAGES = load("batches/drop_stages")
 
 
 def stage_chunk(

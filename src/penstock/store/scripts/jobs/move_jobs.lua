@@ -1,34 +1,36 @@
--- Move one chunk of jobs, of those that were decided to be in the queue, into it; part of it if there is no room for all.
+-- Move one chunk of jobs, of those that were decided to be in the queue, into it; part of it if there is no room for
+-- all.
 --
--- One step, so that a job is either in its stage or in the queue. Jobs without an id get one of those that were sent along;
--- a copy of the request that arrives late would give them again, to jobs of the next chunk, if the first that had them are
--- gone by then. So the request has a number, though the next chunk is whatever is next in the store. What cannot be
--- added any more (its id or its unique key is taken) is counted, as the batch is decided. On a full store nothing is
--- moved while jobs wait; when none does, a chunk is moved all the same, as only work that is done makes room.
+-- One step, so that a job is either in its stage or in the queue. Jobs without an id get one of those that were sent
+-- along; a copy of the request that arrives late would give them again, to jobs of the next chunk, if the first that
+-- had them are gone by then. So the request has a number, though the next chunk is whatever is next in the store. What
+-- cannot be added any more (its id or its unique key is taken) is counted, as the batch is decided. On a full store
+-- nothing is moved while jobs wait; when none does, a chunk is moved all the same, as only work that is done makes
+-- room.
 --
 -- KEYS[1] memory     string  last operation of this lane
 -- KEYS[2] meta       hash    settings and counters; its tag names all other keys of the queue
 -- ARGV[1] operation  int     number of this operation in its lane
 -- ARGV[2] ids...     int     new ids, at least as many as a chunk has jobs
 --
--- Returns {'ok', moved, merged, left}  so many were moved, of which so many were not added; so many are left to be moved
+-- Returns {'ok', moved, merged, left}  how many were moved, were of these not added, are left to be moved
 --         {'taken'}                    a job with one of these ids is there already; make others, then send again
 --         {'no_room', left}            the queue is full
 --         {'empty'}                    there is nothing to move
 --         {'no_number', name}          what new jobs need is stored but is no number
 --         {'tasks'}                    the queue holds plain tasks
 --         {'other_layout', layout}            the queue was written by another version
--- include clock channels memory queue chunks job_keys types records changes lines endings wake job_queue choose admit stages
+-- include clock channels memory chunks wake stages model forms
+-- include from jobs: keys queue records changes lines endings admit
 local memory, operation, FIRST_ID = KEYS[1], ARGV[1], 2
 
-local done = recall(memory, operation)
+local done = lib.recall(memory, operation)
 if done then return done end
 
-local keys = jobs.keys_beside(KEYS[2])
+local keys = lib.keys_beside(KEYS[2])
 
 local function refuse(reply)
-  allow_when_full(memory)
-  return remember(memory, operation, reply)
+  return lib.end_early(memory, operation, reply)
 end
 
 -- Gives every job without an id the next of those that were sent along. Returns whether there was one.
@@ -63,7 +65,7 @@ local function split_groups(groups, room, room_bytes)
         found[#found + 1] = '0'
         group = #found
       end
-      found[group] = whole(tonumber(found[group]) + 1)
+      found[group] = lib.whole(tonumber(found[group]) + 1)
       found[#found + 1], found[#found + 2] = id, data
     end
     at = at + 5 + 2 * count
@@ -71,35 +73,36 @@ local function split_groups(groups, room, room_bytes)
   return parts[1], parts[2]
 end
 
-jobs.guard_admission(keys)
-local refusal = jobs.refuse_kind(keys)
+lib.guard_admission(keys)
+local refusal = lib.refuse_kind(keys)
 if refusal then return refuse(refusal) end
-local stage, index, groups = next_chunk(keys.moving, keys.base)
+local stage, index, groups = lib.next_chunk(keys.moving, keys.base)
 local staged = tonumber(redis.call('HGET', keys.meta, 'staged') or '0')
 if not stage then return refuse({'empty'}) end
-local waiting, bytes = jobs.waiting_jobs(keys), tonumber(keys.settings.waiting_bytes) or 0
+local waiting, bytes = lib.waiting_jobs(keys), tonumber(keys.settings.waiting_bytes) or 0
 local max_length, max_bytes = tonumber(keys.settings.max_length), tonumber(keys.settings.max_bytes)
 local fitting, rest = groups, {}
 if max_length or max_bytes then
   fitting, rest = split_groups(groups, max_length and max_length - waiting, max_bytes and max_bytes - bytes)
-  -- When nothing waits, one job goes in whatever its size: the limit may have been lowered since the batch was decided.
+  -- When nothing waits, one job goes in whatever its size: the limit may have been lowered since the batch was
+  -- decided.
   if #fitting == 0 and waiting == 0 then fitting, rest = split_groups(groups, 1) end
   if #fitting == 0 then return refuse({'no_room', staged}) end
 end
 local are_made = give_ids(fitting)
-local now = now_ms()
-local sending = jobs.read_groups(keys, fitting, 1, now)
+local now = lib.now_ms()
+local sending = lib.read_groups(keys, fitting, 1, now)
 sending.are_given = not are_made
 if sending.taken and are_made then return refuse({'taken'}) end
-refusal = jobs.refuse_turn(keys, sending)
+refusal = lib.refuse_turn(keys, sending)
 if refusal then return refuse(refusal) end
-jobs.check_admission(keys, sending, now)
+lib.check_admission(keys, sending, now)
 
-if waiting == 0 then allow_move_when_full(stage) end
-jobs.admit_jobs(keys, sending, now)
-remove_chunk(keys.moving, stage, index, rest)
+if waiting == 0 then lib.allow_move_when_full(stage) end
+lib.admit_jobs(keys, sending, now)
+lib.remove_chunk(keys.moving, stage, index, rest)
 local merged = #sending.existing
 local moved = sending.added + merged
 redis.call('HINCRBY', keys.meta, 'merged', merged)
-redis.call('HSET', keys.meta, 'staged', whole(staged - moved), 'moved_at', whole(now))
-return remember(memory, operation, {'ok', moved, merged, staged - moved})
+redis.call('HSET', keys.meta, 'staged', lib.whole(staged - moved), 'moved_at', lib.whole(now))
+return lib.remember(memory, operation, {'ok', moved, merged, staged - moved})
