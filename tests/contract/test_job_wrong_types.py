@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from penstock.store.command import Command
 
 MORE = list(more_job_commands(NamespaceKeys("ns"), dict.fromkeys(HELD, 0)))
-BESIDE_JOBS = {"meta", "members", "idle", "running", "memory"}
-BESIDE_JOBS |= {"stage", "staging", "moving", "batches", "batch_times", "keeps"}
 
 
 SNAPSHOT = """
@@ -132,7 +130,7 @@ def test_a_key_of_the_wrong_type_is_reported_and_nothing_is_changed(
 def test_every_key_has_the_type_that_is_written_down(
     ps: penstock.Penstock, bare_server: RedisServer, namespace: str
 ) -> None:
-    types = {kind: QUEUE_KEY_TYPES[kind] for kind in BESIDE_JOBS} | JOB_KEY_TYPES
+    types = QUEUE_KEY_TYPES | JOB_KEY_TYPES
 
     sample_job_world(ps.store, ps.keys)
 

@@ -9,7 +9,7 @@ import pytest
 from penstock.errors import StoreError
 from penstock.store.command import Operation
 from penstock.store.commands import processes
-from penstock.store.keys import KEY_TYPES, QUEUE_KEY_TYPES
+from penstock.store.keys import KEY_TYPES, QUEUE_KEY_TYPES, TASK_KEY_TYPES
 from penstock.store.script import load, script_names
 from tests.samples import LANE, QUEUE, sample_commands, sample_world
 from tests.stored import part_of
@@ -91,4 +91,4 @@ def test_every_key_has_the_type_that_the_headers_give(
     sample_world(ps.store, names)
 
     assert {part_of(key): kind for key, kind in stored.types().items()} == headers
-    assert headers == KEY_TYPES | QUEUE_KEY_TYPES
+    assert headers == KEY_TYPES | QUEUE_KEY_TYPES | TASK_KEY_TYPES

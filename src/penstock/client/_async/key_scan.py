@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.connection.wire import ConnectionLost, ReplyError, pack, store_error, unavailable
 from penstock.store.commands import checks
-from penstock.store.keys import JOB_KEY_TYPES, KEY_TYPES, QUEUE_KEY_TYPES, KeyName
+from penstock.store.keys import JOB_KEY_TYPES, KeyName
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -78,8 +78,7 @@ async def _classify(store: AsyncStore, keys: NamespaceKeys, key: str, found: Key
     if facts.type == "none":
         return
     must_expire = name.kind in _PASSING
-    wanted = (QUEUE_KEY_TYPES | JOB_KEY_TYPES if name.queue else KEY_TYPES)[name.kind]
-    if facts.type != wanted:
+    if facts.type != name.type:
         found.mistyped.append(key)
         if not must_expire:
             found.broken.add(name.queue)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.store.keys import KeyName, QueueKeys
 
 _PAGE = 1_000
+_TYPES = QUEUE_KEY_TYPES | JOB_KEY_TYPES
 _JOBS = 100
 """How many are looked at in one step, as their data, which stays on the server, may be large."""
 
@@ -194,7 +195,7 @@ class _Reader:
         found = {}
         for owner in self._owners.get("page", []):
             number, _, listing = owner.partition(":")
-            key = self._keys.of_jobs("page", owner)
+            key = self._keys.page(owner)
             ids = self._store.call(key, "SMEMBERS", key)
             if ids:
                 found[listing, int(number)] = self._known("page", ids, owner)
@@ -211,7 +212,7 @@ class _Reader:
         return [(name.decode(errors="replace"), value) for name, value in self._all(kind)]
 
     def _members(self, kind: str) -> frozenset[str]:
-        key = self._keys.of_jobs(kind)
+        key = self._keys.named(kind)
         found: set[str] = set()
         cursor = b"0"
         while True:
@@ -222,9 +223,8 @@ class _Reader:
 
     def _all(self, kind: str, owner: str = "") -> list[tuple[bytes, bytes]]:
         """A hash or sorted set, read in pages."""
-        key = self._keys.of_jobs(kind, owner)
-        types = QUEUE_KEY_TYPES | JOB_KEY_TYPES
-        command = "HSCAN" if types[kind] == "hash" else "ZSCAN"
+        key = self._keys.named(kind, owner)
+        command = "HSCAN" if _TYPES[kind] == "hash" else "ZSCAN"
         found, cursor = [], b"0"
         while True:
             cursor, flat = self._store.call(key, command, key, cursor, "COUNT", _PAGE)
@@ -236,7 +236,7 @@ class _Reader:
         """A list, read in pages from the back: while jobs come in there and leave at the front,
         some are seen twice but none is passed over.
         """
-        key = self._keys.of_jobs(kind, owner)
+        key = self._keys.named(kind, owner)
         found: list[bytes] = []
         while True:
             last = -len(found) - 1

@@ -77,7 +77,7 @@ def leave_queue(
             keys.dead,
             keys.unique,
             keys.unique_tasks,
-            keys.of_jobs("types"),
+            keys.types,
         ),
         (
             operation.number,
