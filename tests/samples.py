@@ -36,7 +36,7 @@ def sample_world(store: Store, keys: NamespaceKeys) -> int:
         run(workers.start_worker(keys, next(operations), worker, MINUTE_MS, "{}"))
     run(queues.register_queue(keys, QUEUE, "i1"))
     for worker in ("w1", "w2"):
-        run(workers.start_work(keys, worker, QUEUE))
+        run(workers.start_work(keys, worker, QUEUE, "tasks"))
         run(queues.join_queue(queue, next(operations), worker, "i1"))
     for task, max_failures in ((b"poison", 1), (b"flaky", None)):
         run(queues.configure_queue(queue, next(operations), {"max_failures": max_failures}))
@@ -68,8 +68,8 @@ def sample_commands(
         workers.keep_worker_alive(keys, "w1", MINUTE_MS, 10, "{}"),
         workers.pause_worker(keys, "w1", is_paused=True),
         workers.list_paused_workers(keys),
-        workers.start_work(keys, "w1", "other"),
-        workers.stop_work(keys, operation, "w1", QUEUE),
+        workers.start_work(keys, "w1", "other", "tasks"),
+        workers.stop_work(keys, operation, "w1", QUEUE, "tasks"),
         workers.fail_worker(keys, "w1", MINUTE_MS),
         workers.forget_worker(keys, "w3"),
         workers.list_workers(keys),

@@ -182,7 +182,7 @@ def test_a_new_worker_can_work_off_a_full_store(
     outcomes: list[Literal["done", "failed", "crashed"]] = ["done", "failed", "crashed"]
 
     with ps.worker("ant") as worker:
-        ps.store.run(workers.start_work(ps.keys, worker.id, QUEUE))
+        ps.store.run(workers.start_work(ps.keys, worker.id, QUEUE, "jobs"))
         run_once(lambda operation: jobs.join_jobs(keys, operation, "ant", None))
         claim = run_once(lambda operation: jobs.start_jobs(keys, operation, "ant", 3))
         reports = [

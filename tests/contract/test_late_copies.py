@@ -20,7 +20,7 @@ def test_a_late_copy_of_a_join_does_not_bring_a_failed_worker_back(
 ) -> None:
     ps.queue("mail").enqueue(b"task")
     ps.store.run(workers.start_worker(names, Operation("lane", 1), "w1", MINUTE_MS, "{}"))
-    ps.store.run(workers.start_work(names, "w1", "mail"))
+    ps.store.run(workers.start_work(names, "w1", "mail", "tasks"))
     join = queues.join_queue(keys, Operation("lane", 2), "w1")
     ps.store.run(join)
     ps.fail_worker("w1")
@@ -34,10 +34,10 @@ def test_a_late_copy_of_stop_work_does_not_hide_a_worker_that_serves_the_queue_a
     ps: penstock.Penstock, names: NamespaceKeys
 ) -> None:
     ps.store.run(workers.start_worker(names, Operation("lane", 1), "w1", MINUTE_MS, "{}"))
-    ps.store.run(workers.start_work(names, "w1", "mail"))
-    stop = workers.stop_work(names, Operation("lane", 2), "w1", "mail")
+    ps.store.run(workers.start_work(names, "w1", "mail", "tasks"))
+    stop = workers.stop_work(names, Operation("lane", 2), "w1", "mail", "tasks")
     ps.store.run(stop)
-    ps.store.run(workers.start_work(names, "w1", "mail"))
+    ps.store.run(workers.start_work(names, "w1", "mail", "tasks"))
 
     ps.store.run(stop)
 

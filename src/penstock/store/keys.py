@@ -94,7 +94,7 @@ class NamespaceKeys:
     info = Key("hash")
     """worker -> what it said about itself (JSON)"""
     work = KeyOf("set")
-    """by worker: queues that it serves"""
+    """by worker: queue, zero byte and kind, of each queue that it serves"""
     memory = KeyOf("string")
     """by lane, with expiry: number and reply of its last operation"""
 

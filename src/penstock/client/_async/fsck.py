@@ -291,7 +291,7 @@ async def _move(client: AsyncPenstock, keys: QueueKeys) -> None:
 
 
 async def _leave(client: AsyncPenstock, queue: str, worker: str) -> None:
-    await leave_queue(client.store, client.keys.queue(queue), worker, is_lost=True)
+    await leave_queue(client.store, client.keys.queue(queue), worker, "", is_lost=True)
 
 
 async def _forget_failures(client: AsyncPenstock, keys: QueueKeys, digest: str) -> None:

@@ -291,7 +291,7 @@ def _move(client: Penstock, keys: QueueKeys) -> None:
 
 
 def _leave(client: Penstock, queue: str, worker: str) -> None:
-    leave_queue(client.store, client.keys.queue(queue), worker, is_lost=True)
+    leave_queue(client.store, client.keys.queue(queue), worker, "", is_lost=True)
 
 
 def _forget_failures(client: Penstock, keys: QueueKeys, digest: str) -> None:

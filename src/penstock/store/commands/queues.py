@@ -20,7 +20,7 @@ from penstock.store.script import Script, load
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from penstock.model.queues import QueueKind
+    from penstock.model.queues import KindName, QueueKind
     from penstock.store.keys import NamespaceKeys, QueueKeys
 
 JOIN_QUEUE = load("join_queue")
@@ -50,18 +50,18 @@ def join_queue(
 
 def leave_queue(
     keys: QueueKeys, operation: Operation, worker: str, is_lost: bool
-) -> Command[Returned | None]:
-    """Take a worker off the queue and give what it holds back to the front; None if the queue
-    holds jobs, which `leave_jobs` is for.
+) -> Command[Returned | KindName]:
+    """Take a worker off the queue and give what it holds back to the front; the answer is `jobs`
+    if the queue holds those, which `leave_jobs` is for.
 
     `is_lost` says that the worker died, which counts as a failed delivery.
     """
 
-    def decode(reply: list[Any]) -> Returned | None:
+    def decode(reply: list[Any]) -> Returned | KindName:
         if reply[0] == b"ok":
             return Returned(int(reply[1]), int(reply[2]))
         if reply[0] == b"jobs":
-            return None
+            return "jobs"
         raise unexpected(LEAVE_QUEUE, reply)
 
     return Command(

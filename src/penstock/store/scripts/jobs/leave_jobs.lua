@@ -12,6 +12,7 @@
 -- ARGV[4] death      bytes   how it died, for the records of what it held; empty if that is not known
 --
 -- Returns {'ok', returned, dead}     how many jobs wait again, and how many have come to their end
+--         {'tasks'}                  the queue holds plain tasks, and was made anew since; leave_queue is for those
 --         {'other_layout', layout}          the queue was written by another version
 -- include clock channels memory chunks job_keys types records changes lines endings wake limits choose settle job_queue
 local memory, keys, running = KEYS[1], jobs.keys_beside(KEYS[2]), KEYS[3]
@@ -30,7 +31,11 @@ if refusal and redis.call('SISMEMBER', keys.members, worker) == 0 then
   return remember(memory, operation, {'ok', 0, 0})
 end
 if refusal then return refusal end
-jobs.read_settings(keys)
+local settings = jobs.read_settings(keys)
+if settings.enqueued and not settings.kind then
+  allow_when_full(memory)
+  return remember(memory, operation, {'tasks'})
+end
 local processes = redis.call('HKEYS', running)
 local ids = get_fields(running, processes)
 local now, all, held = now_ms(), jobs.read_facts(keys, ids), {}
