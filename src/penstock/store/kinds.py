@@ -1,7 +1,7 @@
 """Every kind of queue, as a value: what differs between a queue of tasks and one of jobs.
 
 A new kind is an entry in `KINDS`. The client registers beside it what needs I/O: how
-`penstock fsck` reads and mends such queues.
+`penstock fsck` reads and mends such queues (`client/_async/kind_checks.py`).
 """
 
 from __future__ import annotations

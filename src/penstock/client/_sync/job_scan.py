@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
+from penstock.client._sync.key_scan import scan_all
 from penstock.codec.ids import id_text, stored_id
 from penstock.model.job_snapshot import JobSnapshot, StoredJob, Stranger
 from penstock.model.numbers import whole_number
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from penstock.connection.store import Store
     from penstock.model.job_snapshot import Entry, QueueTotals
     from penstock.store.keys import KeyName, QueueKeys
+
+_WAITING = ("rA:", "sA:", "bA:")
+"""What `meta` counts all ready, scheduled and blocked jobs under."""
 
 _PAGE = 1_000
 _TYPES = QUEUE_KEY_TYPES | JOB_KEY_TYPES
@@ -47,6 +51,12 @@ def last_turn(store: Store, keys: QueueKeys) -> int:
     """
     found = _Reader(store, keys, ())._jobs()
     return max((max(job.number, job.turn) for job in found.values()), default=0)
+
+
+def count_waiting(store: Store, keys: QueueKeys) -> int:
+    """How many jobs a maximum length counts."""
+    counts = store.call(keys.meta, "HMGET", keys.meta, *_WAITING)
+    return sum(whole_number(count) or 0 for count in counts if count)
 
 
 class _Reader:
@@ -225,12 +235,7 @@ class _Reader:
         """A hash or sorted set, read in pages."""
         key = self._keys.named(kind, owner)
         command = "HSCAN" if _TYPES[kind] == "hash" else "ZSCAN"
-        found, cursor = [], b"0"
-        while True:
-            cursor, flat = self._store.call(key, command, key, cursor, "COUNT", _PAGE)
-            found += checks.pairs(flat)
-            if cursor == b"0":
-                return found
+        return scan_all(self._store, command, key)
 
     def _list(self, kind: str, owner: str) -> list[bytes]:
         """A list, read in pages from the back: while jobs come in there and leave at the front,

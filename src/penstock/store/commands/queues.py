@@ -282,12 +282,12 @@ def _queue_state(queue: str, members: Sequence[str], reply: list[Any]) -> QueueS
         failures=failures,
         held=dict(zip(members, held, strict=True)),
         counters=Counters(**counters),
-        kind=_kind(meta),
+        kind=kind_of(meta),
     )
 
 
-def _kind(meta: Mapping[str, bytes]) -> QueueKind:
-    """As `scripts/fragments/job_queue.lua` decides it."""
+def kind_of(meta: Mapping[str, bytes]) -> QueueKind:
+    """What a queue with these settings and counters holds, as scripts decide it."""
     if meta.get("kind") == b"jobs":
         return "jobs"
     return "tasks" if "enqueued" in meta else "undecided"
