@@ -24,6 +24,7 @@ from penstock.store.commands import (
 )
 from penstock.store.commands.job_rules import StoredSchedule
 from penstock.store.commands.jobs import Group
+from penstock.store.script import scripts
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from penstock.store.keys import NamespaceKeys, QueueKeys
 
 QUEUE = "mail"
+SCRIPTS = {script.name: script for script in scripts("jobs")}
+"""Every script on jobs, by name."""
 LANE = "sample"
 MINUTE_MS = 60_000
 HOUR_MS = 3_600_000

@@ -10,12 +10,15 @@ from penstock.codec.chunks import pack_chunk
 from penstock.model.staging import Keep, Stage
 from penstock.store.command import Command, Operation
 from penstock.store.commands import checks, processes, queues, staging, tasks, workers
+from penstock.store.script import scripts
 
 if TYPE_CHECKING:
     from penstock.connection.store import Store
     from penstock.store.keys import NamespaceKeys
 
 QUEUE = "mail"
+SCRIPTS = {script.name: script for script in scripts("tasks", "queues", "workers", "batches")}
+"""Every script that has a sample here, by name."""
 LANE = "sample"
 MINUTE_MS = 60_000
 STAGES = [Stage(name, chunks=1, rows=1, largest=1) for name in ("s1", "s2", "s3")]

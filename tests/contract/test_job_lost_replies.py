@@ -21,11 +21,12 @@ from penstock.model.jobs import JobClaim
 from penstock.store.command import Operation
 from penstock.store.commands import queues
 from penstock.store.keys import NamespaceKeys
-from penstock.store.script import SIMULATED, job_script_names, load
+from penstock.store.script import SIMULATED
 from tests.job_samples import (
     HELD,
     LANE,
     QUEUE,
+    SCRIPTS,
     more_job_commands,
     sample_job_commands,
     sample_job_world,
@@ -52,22 +53,16 @@ FAULTS = [
 ]
 FAULT_NAMES = [f"{fault.name}-{times}" for fault, times in FAULTS]
 MORE = list(more_job_commands(NamespaceKeys("ns"), dict.fromkeys(HELD, 0)))
-SAMPLES = [*job_script_names(), *MORE]
-NUMBERED = [name for name in job_script_names() if load(name).keys[0].name == "memory"]
+SAMPLES = [*SCRIPTS, *MORE]
+NUMBERED = [name for name, script in SCRIPTS.items() if script.keys[0].name == "memory"]
 # fmt: off
 ONLY_READ = {
-    f"jobs/{name}"
-    for name in (
-        "count_jobs", "explain_job", "find_cancelled", "find_handed", "list_running",
-        "list_schedules", "page_jobs", "read_history", "read_job_lists", "read_jobs", "read_rules",
-        "scan_jobs", "read_totals", "tally_jobs", "describe_history", "step_history",
-    )
+    "count_jobs", "explain_job", "find_cancelled", "find_handed", "list_running",
+    "list_schedules", "page_jobs", "read_history", "read_job_lists", "read_jobs", "read_rules",
+    "scan_jobs", "read_totals", "tally_jobs", "describe_history", "step_history",
 }
 SAME_WHEN_DONE_TWICE = {
-    f"jobs/{name}"
-    for name in (
-        "mend_count", "mend_job", "mend_line", "mend_page", "mend_trace", "pass_jobs",
-    )
+    "mend_count", "mend_job", "mend_line", "mend_page", "mend_trace", "pass_jobs",
 }
 # fmt: on
 NOW_MS = 1_800_000_000_000
@@ -92,9 +87,9 @@ class World:
         answer = self.store.run(self.command(name, number))
         if isinstance(answer, JobClaim):
             return answer.word, answer.jobs, answer.refused
-        if name == "jobs/read_history":
+        if name == "read_history":
             return [replace(attempt, place="") for attempt in answer]
-        if name in ("jobs/describe_history", "jobs/step_history"):
+        if name in ("describe_history", "step_history"):
             return len(answer)
         return None if name in SAME_WHEN_DONE_TWICE else answer
 
@@ -157,7 +152,7 @@ def twin(server: RedisServer) -> Iterator[World]:
 
 
 @pytest.mark.parametrize(("fault", "times"), FAULTS, ids=FAULT_NAMES)
-@pytest.mark.parametrize("name", job_script_names())
+@pytest.mark.parametrize("name", SCRIPTS)
 def test_a_script_has_one_effect_however_the_network_fails(
     name: str,
     fault: Fault,
@@ -166,7 +161,7 @@ def test_a_script_has_one_effect_however_the_network_fails(
     disturbed: World,
     undisturbed: Callable[[str], Outcome],
 ) -> None:
-    rule = proxy.plan(fault, times, match_script(load(name).text(SIMULATED)))
+    rule = proxy.plan(fault, times, match_script(SCRIPTS[name].text(SIMULATED)))
 
     answer = disturbed.run(name)
 
@@ -212,7 +207,7 @@ def test_a_copy_that_arrives_after_the_next_request_of_its_lane_changes_nothing(
 
 
 def test_every_script_that_writes_has_a_number_or_says_the_same_twice() -> None:
-    unnumbered = {name for name in job_script_names() if name not in NUMBERED}
+    unnumbered = {name for name in SCRIPTS if name not in NUMBERED}
 
     assert unnumbered == ONLY_READ | SAME_WHEN_DONE_TWICE
 

@@ -15,10 +15,10 @@ import redis
 
 import penstock
 from penstock.store.keys import JOB_KEY_TYPES, QUEUE_KEY_TYPES, NamespaceKeys
-from penstock.store.script import job_script_names
 from tests.job_samples import (
     HELD,
     QUEUE,
+    SCRIPTS,
     more_job_commands,
     sample_job_commands,
     sample_job_world,
@@ -115,7 +115,7 @@ class SpoiltQueue:
         self._now = self._dump()
 
 
-@pytest.mark.parametrize("name", [*job_script_names(), *MORE])
+@pytest.mark.parametrize("name", [*SCRIPTS, *MORE])
 def test_a_key_of_the_wrong_type_is_reported_and_nothing_is_changed(
     ps: penstock.Penstock, bare_server: RedisServer, name: str
 ) -> None:

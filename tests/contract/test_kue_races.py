@@ -14,7 +14,7 @@ from penstock.errors import IllegalMove, InvalidArgument, JobConflict
 from penstock.model.job_options import make_options
 from penstock.store.commands import workers
 from penstock.store.commands.jobs import Group, send_jobs
-from penstock.store.script import CLUSTER, STANDALONE, job_script_names, load
+from penstock.store.script import CLUSTER, STANDALONE, scripts
 from tests.contract.job_workers import MINUTE_MS, Hand, age_job, written
 from tests.servers import wait_for
 
@@ -220,7 +220,7 @@ def test_k10_what_happened_while_nobody_listened_is_in_the_history(
 
 def test_k11_no_script_walks_the_keys_of_the_store() -> None:
     texts = [
-        load(name).text(dialect) for name in job_script_names() for dialect in (STANDALONE, CLUSTER)
+        script.text(dialect) for script in scripts("jobs") for dialect in (STANDALONE, CLUSTER)
     ]
 
     assert texts

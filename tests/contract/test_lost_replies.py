@@ -28,8 +28,8 @@ from penstock.errors import QueueFull
 from penstock.model.staging import Stage
 from penstock.store.commands import checks, queues, workers
 from penstock.store.keys import NamespaceKeys
-from penstock.store.script import load, script_names
 from tests.proxy import Fault, FaultProxy, Match, Rule, match_script
+from tests.samples import SCRIPTS
 from tests.servers import RedisServer, binary_of, wait_for
 
 if TYPE_CHECKING:
@@ -439,13 +439,13 @@ def play(name: str, world: World) -> object:
 
 
 @pytest.mark.parametrize(("fault", "times"), FAULTS, ids=FAULT_NAMES)
-@pytest.mark.parametrize("script", script_names())
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_a_script_has_one_effect_however_the_network_fails(
     script: str, fault: Fault, times: int, proxy: FaultProxy, disturbed: World, twin: World
 ) -> None:
     rules: list[Rule] = []
     disturbed.strike = lambda: rules.append(
-        proxy.plan(fault, times, match_script(load(script).text()))
+        proxy.plan(fault, times, match_script(SCRIPTS[script].text()))
     )
 
     answer = play(script, disturbed)
@@ -455,7 +455,7 @@ def test_a_script_has_one_effect_however_the_network_fails(
     assert disturbed.look() == twin.look()
 
 
-@pytest.mark.parametrize("script", script_names())
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_a_script_that_the_server_has_forgotten_is_taught_again(
     script: str, proxy: FaultProxy, disturbed: World, twin: World, server: RedisServer
 ) -> None:
@@ -463,7 +463,7 @@ def test_a_script_that_the_server_has_forgotten_is_taught_again(
 
     answer = play(script, disturbed)
 
-    text = load(script).text().encode()
+    text = SCRIPTS[script].text().encode()
     assert [b"EVAL", text] in [request[:2] for request in proxy.requests]
     assert answer == play(script, twin)
     assert disturbed.look() == twin.look()
@@ -473,7 +473,7 @@ def test_a_script_that_the_server_has_forgotten_is_taught_again(
 def test_a_script_has_one_effect_when_the_server_stalls_for_longer_than_the_timeout(
     script: str, proxy: FaultProxy, twin: World, server: RedisServer, namespace: str
 ) -> None:
-    matches = match_script(load(script).text())
+    matches = match_script(SCRIPTS[script].text())
     url = f"unix://{proxy.path}"
     with penstock.connect(url, namespace=namespace, timeout_s=0.1) as ps:
         stalled = World(ps, server)
@@ -579,7 +579,7 @@ def test_a_script_has_one_effect_from_an_event_loop_too(
     rules: list[Rule] = []
 
     async def play_twice() -> list[object]:
-        match = match_script(load(script).text())
+        match = match_script(SCRIPTS[script].text())
         settings = disturbed.ps.settings
         async with await penstock.AsyncPenstock(settings).open() as ps:
             strike = partial(_plan, rules, proxy, fault, times, match)
@@ -601,7 +601,7 @@ def _plan(rules: list[Rule], proxy: FaultProxy, fault: Fault, times: int, match:
 @contextmanager
 def held_back(proxy: FaultProxy, script: str, times: int = 1) -> Iterator[Rule]:
     """The next requests for a script stay on the way until the rule is released."""
-    rule = proxy.plan(Fault.DELAY, times, match_script(load(script).text()))
+    rule = proxy.plan(Fault.DELAY, times, match_script(SCRIPTS[script].text()))
     try:
         yield rule
     finally:
@@ -711,7 +711,7 @@ def test_a_request_that_was_given_up_keeps_its_lane_to_itself(
     before = len(server.client.keys(memories))
     with penstock.connect(f"unix://{proxy.path}", namespace=namespace, retry_for_s=0) as hasty:
         for _ in range(3):
-            proxy.plan(Fault.LOSE_REPLY, 2, match_script(load("enqueue_tasks").text()))
+            proxy.plan(Fault.LOSE_REPLY, 2, match_script(SCRIPTS["enqueue_tasks"].text()))
             with pytest.raises(penstock.StoreUnavailable):
                 hasty.queue("mail").enqueue(b"task")
 
@@ -752,7 +752,7 @@ def test_a_request_that_was_given_up_is_applied_once_when_it_arrives_late(
         let_the_late_one_arrive(server, rule, copies=2)
 
         assert sorted(ps.queue("mail").page().tasks) == [b"first", b"second", b"third"]
-        sent = [r for r in proxy.requests if match_script(load("enqueue_tasks").text())(r)]
+        sent = [r for r in proxy.requests if match_script(SCRIPTS["enqueue_tasks"].text())(r)]
         assert len({request[3] for request in sent[:2]}) == 1
         assert sent[2][3] != sent[0][3]
 
@@ -780,7 +780,7 @@ def test_connecting_to_nothing_says_so(tmp_path: Path) -> None:
 def test_a_silent_store_is_given_up_after_the_timeout(proxy: FaultProxy, namespace: str) -> None:
     url = f"unix://{proxy.path}"
     with penstock.connect(url, namespace=namespace, timeout_s=0.1, retry_for_s=0.0) as client:
-        rule = proxy.plan(Fault.BLACKHOLE, 2, match_script(load("page_tasks").text()))
+        rule = proxy.plan(Fault.BLACKHOLE, 2, match_script(SCRIPTS["page_tasks"].text()))
         with pytest.raises(penstock.StoreUnavailable, match="timed out"):
             client.queue("mail").count()
         rule.release()

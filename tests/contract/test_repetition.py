@@ -9,8 +9,7 @@ import pytest
 from penstock.errors import ProtocolError
 from penstock.store.command import Command, Operation
 from penstock.store.commands import processes, queues, tasks, workers
-from penstock.store.script import load, script_names
-from tests.samples import sample_commands, sample_world
+from tests.samples import SCRIPTS, sample_commands, sample_world
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,10 +21,10 @@ if TYPE_CHECKING:
 
 NUMBERED = [
     name
-    for name in script_names()
-    if any(argument.name == "operation" for argument in load(name).arguments)
+    for name, script in SCRIPTS.items()
+    if any(argument.name == "operation" for argument in script.arguments)
 ]
-UNNUMBERED = [name for name in script_names() if name not in NUMBERED]
+UNNUMBERED = [name for name in SCRIPTS if name not in NUMBERED]
 
 
 def raw(command: Command[Any]) -> Command[Any]:

@@ -10,8 +10,7 @@ from penstock.errors import StoreError
 from penstock.store.command import Operation
 from penstock.store.commands import processes
 from penstock.store.keys import KEY_TYPES, QUEUE_KEY_TYPES, TASK_KEY_TYPES
-from penstock.store.script import load, script_names
-from tests.samples import LANE, QUEUE, sample_commands, sample_world
+from tests.samples import LANE, QUEUE, SCRIPTS, sample_commands, sample_world
 from tests.stored import part_of
 
 if TYPE_CHECKING:
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
 
 EVERY_KEY = [
     pytest.param(name, position, id=f"{name}-{key.name}")
-    for name in script_names()
-    for position, key in enumerate(load(name).keys)
+    for name, script in SCRIPTS.items()
+    for position, key in enumerate(script.keys)
     if key.type != "any"
 ]
 
@@ -84,7 +83,7 @@ def test_a_request_that_met_one_leaves_its_lane_to_the_next(
 def test_every_key_has_the_type_that_the_headers_give(
     ps: penstock.Penstock, names: NamespaceKeys, stored: Stored
 ) -> None:
-    headers = {key.name: key.type for name in script_names() for key in load(name).keys}
+    headers = {key.name: key.type for script in SCRIPTS.values() for key in script.keys}
     del headers["tasks"], headers["key"]  # stand for any of several
     del headers["types"]  # left behind by a queue of jobs
 

@@ -33,7 +33,7 @@ HEARTBEAT_MS = 1_000
 RECOVERY_MS = 2 * LEASE_MS + 3 * HEARTBEAT_MS
 """a lease, another one if whoever recovered died too, and a beat to notice each"""
 
-_UNORDERED = {"fail_worker": (1, 1), "list_paused_workers": (1, 1), "jobs/list_schedules": (2, 3)}
+_UNORDERED = {"fail_worker": (1, 1), "list_paused_workers": (1, 1), "list_schedules": (2, 3)}
 """scripts that answer with a set or a hash -> where in the reply its items begin, and how many
 parts each has"""
 
@@ -255,18 +255,18 @@ class Engine:
         for one in program.routines:
             self._abandoned |= one.incarnations
             waits_for = one.ask.command.script.name if one.ask else ""
-            if one.done_last in ("fail_worker", "leave_queue", "jobs/leave_jobs") and waits_for in (
+            if one.done_last in ("fail_worker", "leave_queue", "leave_jobs") and waits_for in (
                 "leave_queue",
-                "jobs/leave_jobs",
+                "leave_jobs",
                 "forget_worker",
             ):
                 self.happened("crash inside fail_worker")
-            joins = ("join_queue", "jobs/join_jobs", "keep_worker_alive")
+            joins = ("join_queue", "join_jobs", "keep_worker_alive")
             if waits_for in joins and one.name == "main":
                 self.happened("crash inside start_work")
             if waits_for == "unregister_queue":
                 self.happened("crash inside delete")
-            is_send = waits_for.startswith("enqueue") or waits_for == "jobs/send_jobs"
+            is_send = waits_for.startswith("enqueue") or waits_for == "send_jobs"
             if is_send and one.ask and one.ask.sent:
                 self.happened("producer crashed, outcome unknown")
         if program.stages:

@@ -58,7 +58,7 @@ class Step:
 
     @cached_property
     def name(self) -> str:
-        return self.command.script.name.removeprefix("jobs/")
+        return self.command.script.name
 
     @cached_property
     def arguments(self) -> Arguments:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.store.script import SIMULATED, job_script_names, load, script_names
+from penstock.store.script import SIMULATED, scripts
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,7 @@ class Mutation:
     @property
     def is_effective(self) -> bool:
         """Whether the text to be changed is still there."""
-        names = [*script_names(), *job_script_names()]
-        return any(self.old in load(name).text(SIMULATED) for name in names)
+        return any(self.old in script.text(SIMULATED) for script in scripts())
 
 
 MUTATIONS = [
@@ -41,8 +40,8 @@ MUTATIONS = [
     ),
     Mutation(
         "a lost worker's tasks go to the back",
-        "call_in_chunks('RPUSH', ready, elements)",
-        "call_in_chunks('LPUSH', ready, elements)",
+        "lib.call_in_chunks('RPUSH', ready, elements)",
+        "lib.call_in_chunks('LPUSH', ready, elements)",
         "",
         seed=0,
     ),
@@ -55,14 +54,14 @@ MUTATIONS = [
     ),
     Mutation(
         "a start sent twice starts twice",
-        "if done then return repeat_claim(claim, done) end\nlocal reply",
+        "if done then return lib.repeat_claim(claim, done) end\nlocal reply",
         "local reply",
         "was never told so",
         seed=1,
     ),
     Mutation(
         "a start that found nothing is not remembered",
-        "  if reply[1] ~= 'ok' then allow_when_full(claim.memory) end",
+        "  if reply[1] ~= 'ok' then lib.allow_when_full(claim.memory) end",
         "  if reply[1] ~= 'ok' and not refused then return end",
         "had a second effect",
         seed=3,
@@ -76,14 +75,14 @@ MUTATIONS = [
     ),
     Mutation(
         "failing a worker forgets it before its tasks are back",
-        "redis.call('ZADD', condemned, whole(retry_at), worker)",
+        "redis.call('ZADD', condemned, lib.whole(retry_at), worker)",
         "",
         "neither registered nor condemned",
         seed=1,
     ),
     Mutation(
         "everybody is taken for dead",
-        "'(' .. whole(now)",
+        "'(' .. lib.whole(now)",
         "'+inf'",
         "although its lease had not run out",
         seed=0,
@@ -104,7 +103,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a queue is created without being put on the list",
-        "redis.call('HSET', KEYS[1], ARGV[2], whole(now_ms()) .. ' ' .. ARGV[1])",
+        "redis.call('HSET', KEYS[1], ARGV[2], lib.whole(lib.now_ms()) .. ' ' .. ARGV[1])",
         "",
         "is not on the list of queues",
         seed=0,
@@ -139,7 +138,7 @@ MUTATIONS = [
     ),
     Mutation(
         "tasks come in without waking anybody",
-        "wake_workers(idle, wake, count)\n",
+        "lib.wake_workers(idle, wake, count)\n",
         "",
         "wait in",
         seed=0,
@@ -230,8 +229,8 @@ MUTATIONS = [
     ),
     Mutation(
         "rows that were moved are still counted",
-        "'staged', whole(staged - count)",
-        "'staged', whole(staged)",
+        "'staged', lib.whole(staged - count)",
+        "'staged', lib.whole(staged)",
         "rows are to be moved",
         seed=0,
     ),

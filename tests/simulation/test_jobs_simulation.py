@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.store.script import SIMULATED, job_script_names, load
+from penstock.store.script import SIMULATED, scripts
 from tests.simulation.hearing import with_hearing
 from tests.simulation.jobs_mutations import JOB_MUTATIONS
 from tests.simulation.jobs_world import JobWorld
@@ -165,7 +165,7 @@ def test_a_deliberate_bug_in_jobs_is_found(
 
 def test_whoever_is_called_hears_it() -> None:
     """Half of the seeds have listeners, for which the scripts are changed."""
-    texts = [load(name).text(SIMULATED) for name in job_script_names()]
+    texts = [script.text(SIMULATED) for script in scripts("jobs")]
     changed = [text for text in texts if with_hearing(text) != text]
 
     assert changed

@@ -1,4 +1,4 @@
-"""The message that hands a job to a worker, as `fragments/hand_over.lua` writes it."""
+"""The message that hands a job to a worker, as `fragments/jobs/hand_over.lua` writes it."""
 
 from __future__ import annotations
 

@@ -16,25 +16,25 @@ from penstock.store.command import QueueAbsent, QueueTaken
 from penstock.store.commands import history, job_checks, job_records, job_rules, job_staging, jobs
 from penstock.store.commands.job_rules import MoreToDo
 from penstock.store.commands.jobs import IdTaken
+from penstock.store.generated import GENERATED
 from penstock.store.keys import JOB_KEY_TYPES, QUEUE_KEY_TYPES, NamespaceKeys
-from penstock.store.script import CLUSTER, SIMULATED, STANDALONE, Script, load
-from penstock.store.script import job_script_names as names_of_scripts
+from penstock.store.script import CLUSTER, SIMULATED, STANDALONE, Script
 from tests.job_replies import REPLIES
-from tests.job_samples import HELD, sample_job_commands
+from tests.job_samples import HELD, SCRIPTS, sample_job_commands
 from tests.stored import part_of
 
-SCRIPTS = {name: load(name) for name in names_of_scripts()}
 COMMANDS = sample_job_commands(NamespaceKeys("ns"), dict.fromkeys(HELD, 7))
+FOLDER = Path(penstock.__file__).parent / "store/scripts/fragments"
 FRAGMENTS = {
-    path.stem for path in Path(penstock.__file__).parent.glob("store/scripts/fragments/*.lua")
-}
+    str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.rglob("*.lua")
+} | GENERATED.keys()
 OF_ONE_SCRIPT = {
     "read_log": "read_job_lists",
     "read_attempts": "read_job_lists",
     "read_stored_jobs": "read_jobs",
 }
 FUNCTIONS = {
-    f"jobs/{OF_ONE_SCRIPT.get(name, name)}"
+    OF_ONE_SCRIPT.get(name, name)
     for module in (jobs, job_records, job_rules, job_staging, job_checks, history)
     for name, function in getmembers(module, isfunction)
     if function.__module__ == module.__name__
@@ -44,7 +44,7 @@ FUNCTIONS = {
 PYTHON_TYPES = {"int": int, "string": str, "bytes": bytes}
 MANY = 2
 """How many each sample passes of what a script takes any number of."""
-COMPOSED = {"jobs/send_jobs": 23, "jobs/fire_schedule": 7, "jobs/report_jobs": 6 * 7}
+COMPOSED = {"send_jobs": 23, "fire_schedule": 7, "report_jobs": 6 * 7}
 """Scripts whose last argument stands for several -> how many the sample passes."""
 
 # Everything that Redis 6.2 has and that takes a time known beforehand.
@@ -77,8 +77,8 @@ BOUNDED = {
 }
 # fmt: on
 NEVER_ANSWERED = {
-    "jobs/fire_schedule": {"conflict"},  # The ids of its jobs are never given.
-    "jobs/delete_jobs": {"empty"},  # It keeps the answers to what others have reported.
+    "fire_schedule": {"conflict"},  # The ids of its jobs are never given.
+    "delete_jobs": {"empty"},  # It keeps the answers to what others have reported.
 }
 
 each_script = pytest.mark.parametrize("script", SCRIPTS.values(), ids=list(SCRIPTS))
@@ -162,8 +162,8 @@ def test_a_script_names_its_parameters_as_its_header_does(script: Script) -> Non
 
 
 def test_the_samples_know_every_reply_of_every_header() -> None:
-    known = {f"jobs/{name}": set(words) for name, words in REPLIES.items()}
-    unknown = {"jobs/explain_job": {"ok"}}
+    known = {name: set(words) for name, words in REPLIES.items()}
+    unknown = {"explain_job": {"ok"}}
 
     for name, script in SCRIPTS.items():
         assert known[name] == set(script.replies) - unknown.get(name, set()), name
@@ -184,7 +184,7 @@ def test_a_decoder_knows_the_reply(name: str, word: str) -> None:
     if name == "leave_jobs":
         del refusals["tasks"]  # It tells recovery which script to send instead.
     try:
-        COMMANDS[f"jobs/{name}"].decode(REPLIES[name][word])
+        COMMANDS[name].decode(REPLIES[name][word])
     except (QueueAbsent, QueueTaken, IdTaken, MoreToDo):
         assert word in ("no_queue", "queue_exists", "taken", "more")
     except ProtocolError as error:
@@ -198,7 +198,7 @@ def test_a_decoder_knows_the_reply(name: str, word: str) -> None:
 @each_script
 def test_a_decoder_refuses_a_reply_that_its_header_does_not_list(script: Script) -> None:
     reply: list[Any] = [b"surprise", b"0", b"0"]
-    if script.name == "jobs/report_jobs":
+    if script.name == "report_jobs":
         reply.insert(0, [])
 
     with pytest.raises(ProtocolError, match="run the same version of penstock everywhere"):
@@ -248,9 +248,7 @@ def test_a_script_leaves_payloads_alone(script: Script) -> None:
 
 @each_script
 def test_a_script_has_every_fragment_put_in(script: Script) -> None:
-    included = re.findall(r"^-- include (.+)$", script.source, re.MULTILINE)
-
-    assert all(set(names.split()) <= FRAGMENTS | {"moves"} for names in included)
+    assert set(script.included) <= FRAGMENTS
     assert "-- include" not in script.text()
 
 
@@ -291,7 +289,7 @@ def answers_of(script: Script) -> set[str]:
         r"(?:[^\n]* end,?$|[^\n]*\n(?:.*\n)*?end,?$)",
         re.MULTILINE,
     )
-    functions = {match[1] or f"jobs.{match[2]}": match[0] for match in function.finditer(text)}
+    functions = {match[1] or f"lib.{match[2]}": match[0] for match in function.finditer(text)}
     words: set[str] = set()
     todo, seen = [function.sub("", text)], set[str]()
     while todo:

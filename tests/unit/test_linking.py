@@ -6,34 +6,37 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.store.linking import link
+from penstock.store.linking import LinkError, link
 
 if TYPE_CHECKING:
     import penstock
 
-FRAGMENTS = """-- What is said of the whole.
-local function twice(number)
+FRAGMENTS = {
+    "numbers": """-- What is said of the whole.
+function lib.twice(number)
   return 2 * number
 end
+""",
+    "rest": """
+lib.LIMIT, lib.WORD = 7, 'seven'
+lib.LARGE = 100 -- and why
 
-jobs.LIMIT, jobs.WORD = 7, 'seven'
-jobs.LARGE = 100 -- and why
-
-jobs.known = {first = 1}
-function jobs.usual(number) return twice(number) + jobs.LIMIT end
+lib.known = {first = 1}
+function lib.usual(number) return lib.twice(number) + lib.LIMIT end
 
 -- seldom
-function jobs.rare(number)
-  return jobs.helper(number) + jobs.LARGE
+function lib.rare(number)
+  return lib.helper(number) + lib.LARGE
 end
 
-function jobs.helper(number) return number * 10 end
-function jobs.unused() return jobs.WORD end
-"""
+function lib.helper(number) return number * 10 end
+function lib.unused() return lib.WORD end
+""",
+}
 
 
 def test_a_script_is_given_only_what_it_uses() -> None:
-    text = link(FRAGMENTS, "return jobs.usual(1)\n")
+    text = link(FRAGMENTS, "return lib.usual(1)\n")
 
     assert "usual" in text
     assert "twice" in text
@@ -43,40 +46,67 @@ def test_a_script_is_given_only_what_it_uses() -> None:
     assert link(FRAGMENTS, "return 1\n") == "return 1\n"
 
 
-def test_constants_are_written_as_what_they_are() -> None:
-    text = link(FRAGMENTS, "return {jobs.usual(1), jobs.WORD, jobs.LARGE}\n")
+def test_a_word_that_is_the_name_of_a_function_does_not_bring_it() -> None:
+    assert link(FRAGMENTS, "local usual = 'rare' -- lib.helper\n") == (
+        "local usual = 'rare' -- lib.helper\n"
+    )
 
-    assert text.endswith("return {jobs.usual(1), 'seven', 100}\n")
-    assert "twice(number) + 7" in text
+
+def test_constants_are_written_as_what_they_are() -> None:
+    text = link(FRAGMENTS, "return {lib.usual(1), lib.WORD, lib.LARGE}\n")
+
+    assert text.endswith("return {lib.usual(1), 'seven', 100}\n")
+    assert "lib.twice(number) + 7" in text
     assert "LIMIT" not in text
 
 
 def test_what_is_used_seldom_is_set_up_when_it_is_used() -> None:
-    text = link(FRAGMENTS, "if ARGV[1] then return jobs.rare(1) end return jobs.usual(1)\n")
+    text = link(FRAGMENTS, "if ARGV[1] then return lib.rare(1) end return lib.usual(1)\n")
 
-    table, deferred = text.split("setmetatable(jobs, {")
+    table, deferred = text.split("setmetatable(lib, {")
     assert "usual = function" in table
     assert "rare" not in table
     assert "helper" not in table, "only what is seldom uses it"
-    assert "function jobs.helper" in deferred
+    assert "function lib.helper" in deferred
 
 
-def test_what_may_be_all_comes_before_the_functions() -> None:
-    body = "if twice(1) > ARGV[1] then return 1 end\n-- Shared functions from here.\nreturn {}\n"
-    text = link(FRAGMENTS, body.format("jobs.usual(1)"))
+def test_a_name_that_two_fragments_define_is_an_error() -> None:
+    more = FRAGMENTS | {"more": "function lib.helper(number) return number end\n"}
 
-    assert text.index("local function twice") < text.index("return 1") < text.index("local jobs")
-    assert text.endswith("return jobs.usual(1)\n")
+    with pytest.raises(LinkError) as raised:
+        link(more, "return lib.usual(1)\n")
+    assert str(raised.value) == (
+        "lib.helper is defined twice, in fragments 'rest' and 'more'; give one of them another name"
+    )
+
+
+def test_a_constant_and_a_function_of_one_name_are_an_error() -> None:
+    with pytest.raises(LinkError, match=r"lib\.LIMIT is defined twice, in fragments 'rest' and"):
+        link(FRAGMENTS | {"m": "function lib.LIMIT() return 1 end\n"}, "return lib.usual(1)\n")
+
+
+def test_a_name_that_no_fragment_defines_is_an_error() -> None:
+    rest = {"rest": FRAGMENTS["rest"]}
+
+    with pytest.raises(LinkError, match=r"lib\.twice is used, but no fragment that is included"):
+        link(rest, "return lib.usual(1)\n")
+    with pytest.raises(LinkError, match=r"lib\.nothing is used"):
+        link(FRAGMENTS, "return lib.nothing\n")
+
+
+def test_a_fragment_defines_nothing_outside_of_the_table() -> None:
+    with pytest.raises(LinkError, match="fragment 'own' has 'local LIMIT = 1'; define it in `lib`"):
+        link({"own": "local LIMIT = 1\n"}, "return 1\n")
 
 
 @pytest.mark.parametrize(
     ("body", "reply"),
     [
-        ("return jobs.usual(1)", 9),
-        ("return jobs.rare(2)", 120),
-        ("return {jobs.rare(2), jobs.rare(3), jobs.usual(1), jobs.helper(1)}", [120, 130, 9, 10]),
-        ("return jobs.known.first", 1),
-        ("return {jobs.nothing == nil and 1 or 2, jobs.rare(1)}", [1, 110]),
+        ("return lib.usual(1)", 9),
+        ("return lib.rare(2)", 120),
+        ("return {lib.rare(2), lib.rare(3), lib.usual(1), lib.helper(1)}", [120, 130, 9, 10]),
+        ("return lib.known.first", 1),
+        ("return {lib['nothing'] == nil and 1 or 2, lib.rare(1)}", [1, 110]),
     ],
 )
 def test_a_linked_script_runs(ps: penstock.Penstock, body: str, reply: object) -> None:

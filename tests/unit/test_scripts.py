@@ -22,13 +22,11 @@ from penstock.store.keys import (
     TASK_KEY_TYPES,
     NamespaceKeys,
 )
-from penstock.store.script import CLUSTER, SIMULATED, STANDALONE, Dialect, Script, load
-from penstock.store.script import script_names as names_of_scripts
-from tests.samples import sample_commands
+from penstock.store.script import CLUSTER, SIMULATED, STANDALONE, Dialect, Script
+from tests.samples import SCRIPTS, sample_commands
 from tests.stored import part_of
 
 PACKAGE = Path(penstock.__file__).parent
-SCRIPTS = {name: load(name) for name in names_of_scripts()}
 COMMANDS = sample_commands(NamespaceKeys("ns"), process=7)
 FUNCTIONS = [
     name

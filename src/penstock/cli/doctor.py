@@ -18,7 +18,7 @@ from penstock.cli.render import counted, print_json, print_table, printable, say
 from penstock.client.client import Penstock
 from penstock.connection.wire import ConnectionLost, ReplyError, pack, parse_info, store_error
 from penstock.errors import PenstockError, UnknownLayout, UnsafeStore
-from penstock.store.script import job_script_names, load, script_names
+from penstock.store.script import Script, scripts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,11 +149,10 @@ def _canary(client: Penstock) -> Iterator[Finding]:
     """Load every script on every server, then let one task live and end."""
     try:
         client.open()
-        names = [*script_names(), *job_script_names()]
         for channel in client.store.router.every_channel():
-            for name in names:
-                _load(client, channel, name)
-        yield Finding("scripts", "ok", f"the server accepts all {len(names)} scripts")
+            for script in scripts():
+                _load(client, channel, script)
+        yield Finding("scripts", "ok", f"the server accepts all {len(scripts())} scripts")
         began_at = time.perf_counter()
         _run_canary(client)
         took_ms = (time.perf_counter() - began_at) * 1000
@@ -179,11 +178,14 @@ def _readers(client: Penstock) -> Iterator[Finding]:
         yield Finding("readers", "ok", f"{counted(readers, 'named reader')} of histories")
 
 
-def _load(client: Penstock, channel: Channel, name: str) -> None:
-    text, digest = load(name).text(client.store.dialect), load(name).digest(client.store.dialect)
+def _load(client: Penstock, channel: Channel, script: Script) -> None:
+    dialect = client.store.dialect
+    text, digest = script.text(dialect), script.digest(dialect)
     reply = _ask(client, channel, "SCRIPT", "LOAD", text)
     if reply != digest.encode():
-        raise PenstockError(f"the server gives script {name!r} the digest {reply!r}, not {digest}")
+        raise PenstockError(
+            f"the server gives script {script.name!r} the digest {reply!r}, not {digest}"
+        )
 
 
 def _run_canary(client: Penstock) -> None:

@@ -1,4 +1,4 @@
-"""Tasks as elements of the ready list, as `scripts/fragments/element.lua` has them."""
+"""Tasks as elements of the ready list, as `scripts/fragments/tasks/element.lua` has them."""
 
 from __future__ import annotations
 

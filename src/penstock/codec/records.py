@@ -1,4 +1,4 @@
-"""Jobs as the store keeps them, as `scripts/fragments/records.lua` has them."""
+"""Jobs as the store keeps them, as `scripts/fragments/jobs/records.lua` has them."""
 
 from __future__ import annotations
 

@@ -551,5 +551,5 @@ def _queues_of_tasks(snapshot: Snapshot) -> Iterator[QueueSnapshot]:
 
 
 def unique_entry(key: bytes, task: bytes) -> bytes:
-    """How the index by task names a key; as `scripts/fragments/element.lua` has it."""
+    """How the index by task names a key; as `scripts/fragments/tasks/element.lua` has it."""
     return hashlib.sha1(task, usedforsecurity=False).hexdigest().encode() + key

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 PAGE = 512
-"""How many neighbouring numbers share a page of a listing, as `fragments/changes.lua` has it."""
+"""How many neighbouring numbers share a page of a listing, as `jobs/changes.lua` has it."""
 
 HAS_ATTEMPTS, HAS_LOG, HAS_PROGRESS, KEPT_FOR_BATCH = 2, 4, 8, 16
-"""Marks of a job: what else is kept about it, as `fragments/records.lua` has them."""
+"""Marks of a job: what else is kept about it, as `fragments/jobs/records.lua` has them."""
 
 UNIQUE_MODES = {4: "queued", 8: "done", 16: "window", 32: "scheduled"}
 """Flag of a job -> until when its unique key is taken."""

@@ -48,7 +48,7 @@ _BATCH_TAG = "batch "
 
 
 def batch_tag(batch_id: str) -> str:
-    """The tag by which jobs belong to a batch; as `scripts/fragments/endings.lua` has it."""
+    """The tag by which jobs belong to a batch; as `scripts/fragments/jobs/endings.lua` has it."""
     return f"{_BATCH_TAG}{batch_id}"
 
 

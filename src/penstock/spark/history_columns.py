@@ -1,6 +1,6 @@
 """Entries of a history as Arrow columns, a page at a time.
 
-An entry is a packed text, as `scripts/fragments/endings.lua` says: numbers of a fixed size, then
+An entry is a packed text, as `codec/forms.py` says: numbers of a fixed size, then
 texts with their lengths before them. The entries of a page are put behind one another, and each
 field is taken from all of them at once; Python does nothing for a single entry but to find its
 length. `open_ended_attempt` does the same for one entry, and a test holds both to each other.

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.errors import UnknownLayout
 from penstock.store.commands import job_staging, jobs, queues, staging
 from penstock.store.keys import JobKeys, QueueKeys, TaskKeys, key_types
-from penstock.store.script import job_script_names, script_names
+from penstock.store.script import Script
+from penstock.store.script import scripts as scripts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,7 @@ class Kind:
     """what the queue holds; scripts answer with this word if they are for another kind"""
     keys: type
     """declares the keys that only such queues have"""
-    scripts: tuple[str, ...]
+    scripts: tuple[Script, ...]
     """the scripts that are about what it holds"""
     join: Join
     leave: Leave
@@ -97,7 +98,7 @@ def _move_tasks(keys: QueueKeys, operation: Operation, ids: Sequence[int]) -> Co
 _TASKS = Kind(
     name="tasks",
     keys=TaskKeys,
-    scripts=tuple(script_names()),
+    scripts=tuple(scripts_of("tasks")),
     join=_join_tasks,
     leave=_leave_tasks,
     move=_move_tasks,
@@ -105,7 +106,7 @@ _TASKS = Kind(
 _JOBS = Kind(
     name="jobs",
     keys=JobKeys,
-    scripts=tuple(job_script_names()),
+    scripts=tuple(scripts_of("jobs")),
     join=jobs.join_jobs,
     leave=jobs.leave_jobs,
     move=job_staging.move_jobs,

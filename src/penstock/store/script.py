@@ -9,10 +9,15 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from penstock.model.jobs import MOVES, STATE_CODES
+from penstock.store.generated import GENERATED
 from penstock.store.linking import link
 
-_INCLUDE = re.compile(r"^-- include (.+)\n", re.MULTILINE)
+SCRIPT_KINDS = ("tasks", "jobs", "queues", "workers", "batches")
+"""The folders of `scripts/`: the two kinds of queues, and what scripts are about that are for
+both.
+"""
+
+_INCLUDE = re.compile(r"^-- include (?:from (\w+): )?(.+)\n", re.MULTILINE)
 _PARAMETER = re.compile(r"^-- (KEYS|ARGV)\[(\d+)\] (\w+)(\.\.\.)? +(\w+)", re.MULTILINE)
 _REPLY = re.compile(r"^-- (?:Returns| {7}) ?\{(?:refused, )?'(\w+)'", re.MULTILINE)
 
@@ -43,10 +48,17 @@ class Script:
 
     name: str
     source: str
-    tells_others: bool = False
-    """whether somebody is likely to wait for what it does, so that it is worth a little more of
-    the sender's time to let them go first; with plain tasks it is not
-    """
+    kind: str = ""
+    """the folder that it lies in"""
+    included: tuple[str, ...] = ()
+    """the fragments that it names, those of one kind with their folder"""
+
+    @property
+    def tells_others(self) -> bool:
+        """Whether somebody is likely to wait for what it does, so that it is worth a little more of
+        the sender's time to let them go first; with plain tasks it is not.
+        """
+        return self.kind == "jobs" and "channels" in self.included
 
     @property
     def keys(self) -> list[Parameter]:
@@ -63,7 +75,7 @@ class Script:
 
     def text(self, dialect: Dialect = STANDALONE) -> str:
         """What is sent to the server: the file, with what it uses of its fragments."""
-        return _text(self.source, dialect)
+        return _text(self, dialect)
 
     def digest(self, dialect: Dialect = STANDALONE) -> str:
         """What EVALSHA calls it."""
@@ -75,58 +87,40 @@ class Script:
 
 
 @cache
-def load(name: str) -> Script:
-    """The script `scripts/<name>.lua`."""
-    source = _read(f"{name}.lua")
-    included = _INCLUDE.search(source)
-    can_tell = included is not None and "channels" in included[1].split()
-    return Script(name, source, can_tell and name.startswith("jobs/"))
-
-
-def script_names() -> list[str]:
-    """Every script on queues, plain tasks and workers, as `load` takes them."""
-    return sorted(
-        entry.name.removesuffix(".lua")
-        for entry in files("penstock.store").joinpath("scripts").iterdir()
-        if entry.name.endswith(".lua")
+def load(path: str) -> Script:
+    """The script `scripts/<path>.lua`; the path is its kind and its name."""
+    kind, name = path.split("/")
+    source = _read(f"{path}.lua")
+    included = (
+        f"{found[1]}/{fragment}" if found[1] else fragment
+        for found in _INCLUDE.finditer(source)
+        for fragment in found[2].split()
     )
+    return Script(name, source, kind, tuple(included))
 
 
-def job_script_names() -> list[str]:
-    """Every script on jobs, as `load` takes them."""
-    return sorted(
-        f"jobs/{entry.name.removesuffix('.lua')}"
-        for entry in files("penstock.store").joinpath("scripts", "jobs").iterdir()
-        if entry.name.endswith(".lua")
-    )
+def scripts(*kinds: str) -> list[Script]:
+    """Every script of these kinds, or of all."""
+    folder = files("penstock.store").joinpath("scripts")
+    return [
+        load(f"{kind}/{name.removesuffix('.lua')}")
+        for kind in kinds or SCRIPT_KINDS
+        for name in sorted(entry.name for entry in folder.joinpath(kind).iterdir())
+        if name.endswith(".lua")
+    ]
 
 
 # All texts together are less than 1 MB, and every client of a process needs the same ones.
 @cache
-def _text(source: str, dialect: Dialect) -> str:
-    included = _INCLUDE.search(source)
-    if included is None:
-        return source
-    names = (getattr(dialect, name, name) for name in included[1].split())
-    return link("".join(_fragment(name) for name in names), source[included.end() :])
+def _text(script: Script, dialect: Dialect) -> str:
+    variants = [getattr(dialect, name, name) for name in script.included]
+    included = list(_INCLUDE.finditer(script.source))
+    body = script.source[included[-1].end() :] if included else script.source
+    return link({name: _fragment(name) for name in variants}, body)
 
 
 def _fragment(name: str) -> str:
-    return _moves() if name == "moves" else _read(f"fragments/{name}.lua")
-
-
-@cache
-def _moves() -> str:
-    """The table of allowed moves, which is the model's, for scripts that ask before they move."""
-    pairs = (
-        f"{STATE_CODES[old]}{STATE_CODES[new]} = true"
-        for old, allowed in MOVES.items()
-        for new in allowed
-    )
-    return (
-        f"jobs.MOVES = {{{', '.join(pairs)}}}\n"
-        "function jobs.may_move(old, new) return jobs.MOVES[old .. new] ~= nil end\n"
-    )
+    return GENERATED[name]() if name in GENERATED else _read(f"fragments/{name}.lua")
 
 
 @cache

@@ -12,7 +12,7 @@ from penstock.connection.wire import ConnectionLost, ReplyError
 from penstock.errors import InvalidArgument
 from penstock.model.jobs import JobInfo
 from penstock.model.names import shown
-from penstock.store.script import SIMULATED, job_script_names, load, script_names
+from penstock.store.script import SIMULATED, scripts
 
 if TYPE_CHECKING:
     from penstock.connection.address import Address
@@ -116,9 +116,8 @@ class _Loss:
 
 def _forms(script: str) -> tuple[bytes, bytes]:
     """The two ways in which a request names its script."""
-    for name in (*job_script_names(), *script_names()):
-        if script in (name, name.rpartition("/")[2]):
-            found = load(name)
+    for found in scripts():
+        if script in (found.name, f"{found.kind}/{found.name}"):
             return found.digest(SIMULATED).encode(), found.text(SIMULATED).encode()
     raise InvalidArgument(
         f"there is no script {script!r}; its name is that of a file in penstock/store/scripts, "

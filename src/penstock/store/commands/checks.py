@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from penstock.store.keys import QueueKeys
 
-DESCRIBE_KEY = load("describe_key")
-READ_QUEUE = load("read_queue")
-MEND_UNIQUE_KEY = load("mend_unique_key")
-FORGET_FAILURES = load("forget_failures")
+DESCRIBE_KEY = load("queues/describe_key")
+READ_QUEUE = load("tasks/read_queue")
+MEND_UNIQUE_KEY = load("tasks/mend_unique_key")
+FORGET_FAILURES = load("tasks/forget_failures")
 
 
 class KeyFacts(NamedTuple):

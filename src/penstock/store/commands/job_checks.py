@@ -114,14 +114,14 @@ def counts_in(meta: Iterable[tuple[str, bytes]]) -> dict[str, int]:
 
 
 def open_entry(entry: bytes) -> Entry | None:
-    """A place in a line, as `fragments/records.lua` writes it; None for anything else."""
+    """A place in a line, as `fragments/jobs/records.lua` writes it; None for anything else."""
     number, _, text = entry.partition(b".")
     id, turn = stored_id(number), whole_number(text)
     return None if id is None or (text and turn is None) else Entry(id, turn)
 
 
 def open_aside(member: bytes) -> Entry | None:
-    """What was put aside, as `fragments/lines.lua` writes it; None for anything else."""
+    """What was put aside, as `fragments/jobs/lines.lua` writes it; None for anything else."""
     id, turn = stored_id(member[_TURN_DIGITS:]), whole_number(member[:_TURN_DIGITS])
     return None if id is None or turn is None else Entry(id, turn)
 

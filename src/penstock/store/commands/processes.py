@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
     from penstock.store.keys import QueueKeys
 
-START_TASKS = load("start_tasks")
-FINISH_TASKS = load("finish_tasks")
-STOP_TASKS = load("stop_tasks")
-FAIL_TASKS = load("fail_tasks")
-FIND_PROCESSES = load("find_processes")
+START_TASKS = load("tasks/start_tasks")
+FINISH_TASKS = load("tasks/finish_tasks")
+STOP_TASKS = load("tasks/stop_tasks")
+FAIL_TASKS = load("tasks/fail_tasks")
+FIND_PROCESSES = load("tasks/find_processes")
 
 _REFUSALS = {b"empty": "empty", b"apart": "apart", b"idle": "idle", b"paused": "paused"}
 _REFUSALS |= {b"not_working": "not_working", b"too_many": "too_many"}

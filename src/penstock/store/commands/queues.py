@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from penstock.model.queues import KindName, QueueKind
     from penstock.store.keys import NamespaceKeys, QueueKeys
 
-JOIN_QUEUE = load("join_queue")
-LEAVE_QUEUE = load("leave_queue")
-PASS_WORK = load("pass_work")
-PAUSE_QUEUE = load("pause_queue")
-RESUME_QUEUE = load("resume_queue")
-CONFIGURE_QUEUE = load("configure_queue")
-DELETE_QUEUE = load("delete_queue")
-INSPECT_QUEUE = load("inspect_queue")
-REGISTER_QUEUE = load("register_queue")
-UNREGISTER_QUEUE = load("unregister_queue")
-LIST_QUEUES = load("list_queues")
+JOIN_QUEUE = load("tasks/join_queue")
+LEAVE_QUEUE = load("tasks/leave_queue")
+PASS_WORK = load("tasks/pass_work")
+PAUSE_QUEUE = load("queues/pause_queue")
+RESUME_QUEUE = load("queues/resume_queue")
+CONFIGURE_QUEUE = load("queues/configure_queue")
+DELETE_QUEUE = load("tasks/delete_queue")
+INSPECT_QUEUE = load("queues/inspect_queue")
+REGISTER_QUEUE = load("queues/register_queue")
+UNREGISTER_QUEUE = load("queues/unregister_queue")
+LIST_QUEUES = load("queues/list_queues")
 
 
 def join_queue(

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from penstock.model.queues import KindName
     from penstock.store.keys import QueueKeys
 
-STAGE_CHUNK = load("stage_chunk")
-DECIDE_BATCH = load("decide_batch")
-MOVE_TASKS = load("move_tasks")
-DROP_STAGES = load("drop_stages")
+STAGE_CHUNK = load("batches/stage_chunk")
+DECIDE_BATCH = load("batches/decide_batch")
+MOVE_TASKS = load("tasks/move_tasks")
+DROP_STAGES = load("batches/drop_stages")
 
 
 def stage_chunk(

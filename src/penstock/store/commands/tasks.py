@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
     from penstock.store.keys import QueueKeys
 
-ENQUEUE_TASKS = load("enqueue_tasks")
-ENQUEUE_UNIQUE_TASK = load("enqueue_unique_task")
-CANCEL_TASKS = load("cancel_tasks")
-RETRY_DEAD_TASKS = load("retry_dead_tasks")
-PAGE_TASKS = load("page_tasks")
+ENQUEUE_TASKS = load("tasks/enqueue_tasks")
+ENQUEUE_UNIQUE_TASK = load("tasks/enqueue_unique_task")
+CANCEL_TASKS = load("tasks/cancel_tasks")
+RETRY_DEAD_TASKS = load("tasks/retry_dead_tasks")
+PAGE_TASKS = load("tasks/page_tasks")
 
 
 def enqueue_tasks(

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from penstock.model.queues import KindName
     from penstock.store.keys import NamespaceKeys
 
-START_WORKER = load("start_worker")
-KEEP_WORKER_ALIVE = load("keep_worker_alive")
-PAUSE_WORKER = load("pause_worker")
-LIST_PAUSED_WORKERS = load("list_paused_workers")
-START_WORK = load("start_work")
-STOP_WORK = load("stop_work")
-FAIL_WORKER = load("fail_worker")
-FORGET_WORKER = load("forget_worker")
-LIST_WORKERS = load("list_workers")
-LIST_WORK = load("list_work")
+START_WORKER = load("workers/start_worker")
+KEEP_WORKER_ALIVE = load("workers/keep_worker_alive")
+PAUSE_WORKER = load("workers/pause_worker")
+LIST_PAUSED_WORKERS = load("workers/list_paused_workers")
+START_WORK = load("workers/start_work")
+STOP_WORK = load("workers/stop_work")
+FAIL_WORKER = load("workers/fail_worker")
+FORGET_WORKER = load("workers/forget_worker")
+LIST_WORKERS = load("workers/list_workers")
+LIST_WORK = load("workers/list_work")
 
 
 def start_worker(

@@ -1,15 +1,15 @@
 -- Publishing on a server of its own: every client sees every channel.
-local function publish(channel, message)
+function lib.publish(channel, message)
   return redis.call('PUBLISH', channel, message)
 end
 
 -- Patterns are not counted per channel, so any pattern subscriber counts as interested.
-local function has_subscribers(channel)
+function lib.has_subscribers(channel)
   return redis.call('PUBSUB', 'NUMSUB', channel)[2] > 0 or redis.call('PUBSUB', 'NUMPAT') > 0
 end
 
 -- The same for two channels at once.
-local function have_subscribers(one, other)
+function lib.have_subscribers(one, other)
   local found = redis.call('PUBSUB', 'NUMSUB', one, other)
   local is_one, is_other = found[2] > 0, found[4] > 0
   if (is_one and is_other) or redis.call('PUBSUB', 'NUMPAT') == 0 then return is_one, is_other end
@@ -17,6 +17,6 @@ local function have_subscribers(one, other)
 end
 
 -- Whether a worker listens to a channel of its own.
-local function is_heard(channel)
+function lib.is_heard(channel)
   return redis.call('PUBSUB', 'NUMSUB', channel)[2] > 0
 end

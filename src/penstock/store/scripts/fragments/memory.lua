@@ -1,9 +1,9 @@
 -- Same request twice, one effect. A lane has one request under way at a time and numbers its requests,
 -- so remembering the last number and its reply is enough, however many requests there were.
-local MEMORY_MS = '3600000' -- far beyond the time for which any client repeats a request
+lib.MEMORY_MS = '3600000' -- far beyond the time for which any client repeats a request
 
 -- The reply in what is remembered, if that is of this operation; nil if the operation is a new one.
-local function open_memory(kept, operation)
+function lib.open_memory(kept, operation)
   if not kept then return nil end
   local space = string.find(kept, ' ', 1, true)
   local number = tonumber(string.sub(kept, 1, space - 1))
@@ -13,17 +13,17 @@ local function open_memory(kept, operation)
 end
 
 -- The remembered reply if this operation was done before, else nil.
-local function recall(memory, operation)
-  return open_memory(redis.call('GET', memory), operation)
+function lib.recall(memory, operation)
+  return lib.open_memory(redis.call('GET', memory), operation)
 end
 
 -- A full store refuses a script whose first write could grow, and lets all pass once a removal came first.
 -- Whatever frees memory in the end begins with this, or a full store could never be emptied.
-local function allow_when_full(memory)
+function lib.allow_when_full(memory)
   redis.call('DEL', memory)
 end
 
-local function remember(memory, operation, reply)
-  redis.call('SET', memory, operation .. ' ' .. cmsgpack.pack(reply), 'PX', MEMORY_MS)
+function lib.remember(memory, operation, reply)
+  redis.call('SET', memory, operation .. ' ' .. cmsgpack.pack(reply), 'PX', lib.MEMORY_MS)
   return reply
 end

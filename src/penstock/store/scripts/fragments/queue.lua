@@ -4,16 +4,16 @@
 
 -- Why this request cannot go on, or nil. Remembered, or a copy of the request that arrives late could still do what
 -- was refused, and bring back an incarnation that is no longer on the list.
-local function refuse_queue(memory, operation, known, incarnation)
-  if not known and incarnation == '' then return remember(memory, operation, {'no_queue'}) end
+function lib.refuse_queue(memory, operation, known, incarnation)
+  if not known and incarnation == '' then return lib.remember(memory, operation, {'no_queue'}) end
   if known and incarnation ~= '' and incarnation ~= known then
-    allow_when_full(memory) -- or the incarnation would stay on the list
-    return remember(memory, operation, {'queue_exists'})
+    lib.allow_when_full(memory) -- or the incarnation would stay on the list
+    return lib.remember(memory, operation, {'queue_exists'})
   end
   return nil
 end
 
-local function create_queue(meta, incarnation)
+function lib.create_queue(meta, incarnation)
   -- Process ids begin at the time of creation, so that tokens keep growing even over a delete.
-  redis.call('HSET', meta, 'incarnation', incarnation, 'process', whole(now_ms() * 1000))
+  redis.call('HSET', meta, 'incarnation', incarnation, 'process', lib.whole(lib.now_ms() * 1000))
 end

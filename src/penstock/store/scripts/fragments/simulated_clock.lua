@@ -1,10 +1,10 @@
 -- The clock of simulations and of tests, set by whoever runs them: one for each namespace, so that those on one server
 -- do not disturb each other. Production scripts never contain this.
-local function now_ms()
+function lib.now_ms()
   local namespace = string.match(KEYS[1], '^{([%w_.~%%-]+)')
   return tonumber(redis.call('GET', 'penstock:simulated_clock' .. ':' .. namespace) or '0')
 end
 
-local function whole(number)
+function lib.whole(number)
   return string.format('%d', number)
 end

@@ -3,17 +3,17 @@
 
 -- Returns the key of the stage, the index of its next chunk, the chunk (an array) and the number of stages; nil if there is
 -- nothing to move.
-local function next_chunk(moving, base)
+function lib.next_chunk(moving, base)
   local stages = redis.call('LLEN', moving)
   if stages == 0 then return nil end
   local name, chunks = string.match(redis.call('LINDEX', moving, 0), '^(%S+) (%d+)$')
   local stage = base .. 'stage:' .. name
-  local index = whole(tonumber(chunks) - redis.call('HLEN', stage))
+  local index = lib.whole(tonumber(chunks) - redis.call('HLEN', stage))
   return stage, index, cmsgpack.unpack(redis.call('HGET', stage, index)), stages
 end
 
 -- Takes a chunk out of its stage but for the rest that was not moved. A stage goes with its last chunk.
-local function remove_chunk(moving, stage, index, rest)
+function lib.remove_chunk(moving, stage, index, rest)
   if #rest > 0 then
     redis.call('HSET', stage, index, cmsgpack.pack(rest))
   else
@@ -23,13 +23,13 @@ local function remove_chunk(moving, stage, index, rest)
 end
 
 -- Drops up to so many stages with all that they hold.
-local function drop_stages(moving, base, limit)
+function lib.drop_stages(moving, base, limit)
   for _ = 1, math.min(limit, redis.call('LLEN', moving)) do
     redis.call('UNLINK', base .. 'stage:' .. string.match(redis.call('LPOP', moving), '^%S+'))
   end
 end
 
 -- A full store lets a script pass that begins with a removal, also of what is not there.
-local function allow_move_when_full(stage)
+function lib.allow_move_when_full(stage)
   redis.call('HDEL', stage, '')
 end

@@ -1,18 +1,18 @@
 -- Wake-up is aimed: idle workers are known by name, and one task wakes one of them and a spare, so that
 -- the cost does not grow with the number of workers and one stuck worker does not hold a task up.
-local WAKES_AT_ONCE = 100 -- a woken worker that leaves work behind wakes the next
+lib.WAKES_AT_ONCE = 100 -- a woken worker that leaves work behind wakes the next
 
 -- Who takes a job unasked stands among the idle ones with a plus before its name (see hand_over.lua).
-local function name_of(idle_worker)
+function lib.name_of(idle_worker)
   return string.byte(idle_worker) == 43 and string.sub(idle_worker, 2) or idle_worker
 end
 
-local function wake_workers(idle, wake_channel, tasks)
-  local wanted = math.min(tasks + 1, WAKES_AT_ONCE)
+function lib.wake_workers(idle, wake_channel, tasks)
+  local wanted = math.min(tasks + 1, lib.WAKES_AT_ONCE)
   for _ = 1, redis.call('SCARD', idle) do
     if wanted == 0 then return end
-    local worker = name_of(redis.call('SPOP', idle))
+    local worker = lib.name_of(redis.call('SPOP', idle))
     -- Nobody listening means that this worker is gone or reconnecting; it looks by itself when it is back.
-    if publish(wake_channel .. worker, '') > 0 then wanted = wanted - 1 end
+    if lib.publish(wake_channel .. worker, '') > 0 then wanted = wanted - 1 end
   end
 end

@@ -10,42 +10,43 @@
 --
 -- Returns {'ok', word...}       for each: 'cancelled', 'asked', 'absent', or the code of the state that it is in
 --         {'other_layout', layout}     the queue was written by another version
--- include clock channels memory chunks job_keys moves records changes lines endings job_queue
-local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
+-- include clock channels memory chunks model
+-- include from jobs: keys queue records changes lines endings
+local memory, keys = KEYS[1], lib.keys_beside(KEYS[2])
 local operation = ARGV[1]
 
-local done = recall(memory, operation)
+local done = lib.recall(memory, operation)
 if done then return done end
 
-jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs', 'progress'},
+lib.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs', 'progress'},
   zset = {'due', 'finished', 'buried', 'windows', 'keeps'}, stream = {'history'}})
-local refusal = jobs.refuse_layout(keys)
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 local ids, seen, reply = {}, {}, {'ok'}
 for index = 2, #ARGV do ids[index - 1] = ARGV[index] end
-local all = jobs.read_facts(keys, ids)
-jobs.check_moves(keys, all, jobs.CANCELLED)
+local all = lib.read_facts(keys, ids)
+lib.check_moves(keys, all, lib.CANCELLED)
 
-local now, changes = now_ms(), jobs.new_changes()
-allow_when_full(memory)
+local now, changes = lib.now_ms(), lib.new_changes()
+lib.allow_when_full(memory)
 for index, facts in ipairs(all) do
   local id = ids[index]
   if not facts then
     reply[index + 1] = 'absent'
-  elseif seen[id] or not jobs.may_move(facts.state, jobs.CANCELLED) then
+  elseif seen[id] or not lib.may_move(facts.state, lib.CANCELLED) then
     reply[index + 1] = facts.state
-  elseif facts.state == jobs.RUNNING then
-    facts.marks = jobs.with(facts.marks, jobs.CANCEL_ASKED)
-    jobs.keep_facts(changes, id, facts)
-    publish(keys.cancel_job, facts.worker .. ' ' .. whole(facts.process))
+  elseif facts.state == lib.RUNNING then
+    facts.marks = lib.with(facts.marks, lib.CANCEL_ASKED)
+    lib.keep_facts(changes, id, facts)
+    lib.publish(keys.cancel_job, facts.worker .. ' ' .. lib.whole(facts.process))
     reply[index + 1] = 'asked'
   else
-    jobs.record_ending(changes, id, facts, 'cancelled', jobs.CANCELLED, now)
+    lib.record_ending(changes, id, facts, 'cancelled', lib.CANCELLED, now)
     redis.call('ZREM', keys.due, id)
-    jobs.end_job(keys, changes, id, facts, jobs.CANCELLED, '', '', now)
+    lib.end_job(keys, changes, id, facts, lib.CANCELLED, '', '', now)
     reply[index + 1] = 'cancelled'
   end
   seen[id] = true
 end
-jobs.write_changes(keys, changes, now)
-return remember(memory, operation, reply)
+lib.write_changes(keys, changes, now)
+return lib.remember(memory, operation, reply)

@@ -13,67 +13,68 @@
 --         {'absent'}            there is no such job
 --         {'state', state}      the job is in a state in which this cannot be changed
 --         {'other_layout', layout}     the queue was written by another version
--- include clock channels memory chunks job_keys moves records changes lines endings wake job_queue
-local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
+-- include clock channels memory chunks wake model
+-- include from jobs: keys queue records changes lines endings
+local memory, keys = KEYS[1], lib.keys_beside(KEYS[2])
 local operation, id, change, value = unpack(ARGV)
 
-local done = recall(memory, operation)
+local done = lib.recall(memory, operation)
 if done then return done end
 
-jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs'}, zset = {'levels', 'due', 'windows'}, set = {'idle'}})
-local refusal = jobs.refuse_layout(keys)
+lib.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs'}, zset = {'levels', 'due', 'windows'}, set = {'idle'}})
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
-local facts = jobs.read_facts(keys, {id})[1]
+local facts = lib.read_facts(keys, {id})[1]
 if not facts then
-  allow_when_full(memory)
-  return remember(memory, operation, {'absent'})
+  lib.allow_when_full(memory)
+  return lib.remember(memory, operation, {'absent'})
 end
-local now, changes = now_ms(), jobs.new_changes()
+local now, changes = lib.now_ms(), lib.new_changes()
 local due = change == 'delay' and now + tonumber(value) or tonumber(value)
 local state = facts.state
-if change ~= 'priority' then state = due > now and jobs.SCHEDULED or jobs.READY end
-local is_waiting = facts.state == jobs.SCHEDULED or facts.state == jobs.READY
-if not is_waiting or not jobs.may_move(facts.state, state) then
-  allow_when_full(memory)
-  return remember(memory, operation, {'state', facts.state})
+if change ~= 'priority' then state = due > now and lib.SCHEDULED or lib.READY end
+local is_waiting = facts.state == lib.SCHEDULED or facts.state == lib.READY
+if not is_waiting or not lib.may_move(facts.state, state) then
+  lib.allow_when_full(memory)
+  return lib.remember(memory, operation, {'state', facts.state})
 end
-local is_so = facts.state == jobs.READY and state == jobs.READY
+local is_so = facts.state == lib.READY and state == lib.READY
 if change == 'priority' then is_so = facts.head.priority == tonumber(value) end
 if is_so then
-  allow_when_full(memory)
-  return remember(memory, operation, {'ok', state}) -- it keeps its place
+  lib.allow_when_full(memory)
+  return lib.remember(memory, operation, {'ok', state}) -- it keeps its place
 end
 
-local head = change == 'priority' and jobs.reprioritised(facts.head, tonumber(value)) or facts.head
-jobs.check_moves(keys, {facts}, state)
-if state == jobs.READY then jobs.check_line(keys, head.line) end -- of the new priority
+local head = change == 'priority' and lib.reprioritised(facts.head, tonumber(value)) or facts.head
+lib.check_moves(keys, {facts}, state)
+if state == lib.READY then lib.check_line(keys, head.line) end -- of the new priority
 
-allow_when_full(memory)
+lib.allow_when_full(memory)
 if change == 'priority' then
-  jobs.leave_state(changes, facts, id)
+  lib.leave_state(changes, facts, id)
   facts.head = head
   facts.updated = now
-  jobs.enter_state(changes, facts.state, facts, id)
+  lib.enter_state(changes, facts.state, facts, id)
   -- The record is what a worker gets, so it must say the same.
   local record = redis.call('HGET', keys.jobs, id)
-  local _, data_at = jobs.facts_of_record(record)
-  redis.call('HSET', keys.jobs, id, jobs.record_packer(facts.created, head)(facts.number, string.sub(record, data_at)))
+  local _, data_at = lib.facts_of_record(record)
+  redis.call('HSET', keys.jobs, id, lib.record_packer(facts.created, head)(facts.number, string.sub(record, data_at)))
 else
-  jobs.move_job(changes, id, facts, state, now)
+  lib.move_job(changes, id, facts, state, now)
   facts.since = math.max(due, 0)
 end
-if state == jobs.SCHEDULED then
-  redis.call('ZADD', keys.due, whole(facts.since), id)
+if state == lib.SCHEDULED then
+  redis.call('ZADD', keys.due, lib.whole(facts.since), id)
 else
   redis.call('ZREM', keys.due, id)
   if facts.since > now then facts.since = now end
-  jobs.free_unique(keys, id, facts, jobs.UNIQUE_SCHEDULED)
-  local turn = jobs.next_turns(keys, 1)
+  lib.free_unique(keys, id, facts, lib.UNIQUE_SCHEDULED)
+  local turn = lib.next_turns(keys, 1)
   if turn then facts.turn = turn + 1 end
-  if change ~= 'priority' then jobs.tell(keys, changes, 'promoted', id, facts) end
+  if change ~= 'priority' then lib.tell(keys, changes, 'promoted', id, facts) end
 end
-jobs.keep_facts(changes, id, facts)
-if state == jobs.READY then jobs.send_to_lines(keys, {{id, facts}}) end
-jobs.write_changes(keys, changes, now)
-wake_workers(keys.idle, keys['wake:'], 1)
-return remember(memory, operation, {'ok', state})
+lib.keep_facts(changes, id, facts)
+if state == lib.READY then lib.send_to_lines(keys, {{id, facts}}) end
+lib.write_changes(keys, changes, now)
+lib.wake_workers(keys.idle, keys['wake:'], 1)
+return lib.remember(memory, operation, {'ok', state})

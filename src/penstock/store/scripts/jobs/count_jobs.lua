@@ -5,9 +5,10 @@
 --
 -- Returns {'ok', count...}
 --         {'other_layout', layout}   the queue was written by another version
--- include job_keys
-local keys = jobs.keys_beside(KEYS[1])
-local refusal = jobs.refuse_layout(keys)
+-- include model
+-- include from jobs: keys
+local keys = lib.keys_beside(KEYS[1])
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 local reply = {'ok'}
 for index = 1, #ARGV do reply[index + 1] = tonumber(redis.call('HGET', keys.meta, ARGV[index])) or 0 end

@@ -13,25 +13,26 @@
 -- Returns {'ok', removed, left, running, incarnation}   the incarnation to take off the list of queues, or empty
 --         {'no_queue'}                                  there is no such queue
 --         {'other_layout', layout}                             the queue was written by another version
--- include clock channels memory chunks job_keys records changes endings job_queue stages
-local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
+-- include clock channels memory chunks stages model
+-- include from jobs: keys queue records changes lines endings
+local memory, keys = KEYS[1], lib.keys_beside(KEYS[2])
 local operation, limit, last = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 
-local done = recall(memory, operation)
+local done = lib.recall(memory, operation)
 if done then return done end
 
-jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs', 'progress'},
+lib.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs', 'progress'},
   zset = {'due', 'finished', 'buried', 'windows', 'levels', 'unparks', 'batch_times', 'keeps'}, set = {'unhandled_types'}, list = {'moving'}})
 redis.call('HLEN', keys.batches)
 local incarnation, staged = unpack(redis.call('HMGET', keys.meta, 'incarnation', 'staged'))
 if not incarnation then
-  allow_when_full(memory)
-  return remember(memory, operation, {'no_queue'})
+  lib.allow_when_full(memory)
+  return lib.remember(memory, operation, {'no_queue'})
 end
-local refusal = jobs.refuse_layout(keys)
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 
-local STATES = {jobs.READY, jobs.SCHEDULED, jobs.BLOCKED, jobs.DONE, jobs.DEAD, jobs.CANCELLED}
+local STATES = {lib.READY, lib.SCHEDULED, lib.BLOCKED, lib.DONE, lib.DEAD, lib.CANCELLED}
 local ids, all = {}, {}
 for _, state in ipairs(STATES) do
   local listing = state .. 'A:'
@@ -39,7 +40,7 @@ for _, state in ipairs(STATES) do
     local found, first = redis.call('SMEMBERS', keys['page:'] .. page .. ':' .. listing), 1
     while first <= #found and #ids < limit do
       local some = {unpack(found, first, math.min(#found, first + limit - #ids - 1))}
-      for index, facts in ipairs(jobs.read_facts(keys, some)) do
+      for index, facts in ipairs(lib.read_facts(keys, some)) do
         if facts then
           ids[#ids + 1] = some[index]
           all[#all + 1] = facts
@@ -49,13 +50,13 @@ for _, state in ipairs(STATES) do
     end
   end
 end
-jobs.check_moves(keys, all)
+lib.check_moves(keys, all)
 local levels = last == '1' and redis.call('ZRANGE', keys.levels, 0, limit - 1) or {}
 for _, priority in ipairs(levels) do redis.call('ZCARD', keys['ring:'] .. priority) end
 
-local now, changes = now_ms(), jobs.new_changes()
-allow_when_full(memory)
-drop_stages(keys.moving, keys.base, limit)
+local now, changes = lib.now_ms(), lib.new_changes()
+lib.allow_when_full(memory)
+lib.drop_stages(keys.moving, keys.base, limit)
 local undone, dropped_rows = redis.call('LLEN', keys.moving), 0
 if undone == 0 and staged then
   dropped_rows = tonumber(staged) or 0
@@ -64,23 +65,23 @@ end
 for index, facts in ipairs(all) do
   local id = ids[index]
   redis.call('ZREM', keys.due, id)
-  if jobs.IS_FINAL[facts.state] then
-    redis.call('ZREM', jobs.kept_in(keys, facts.state), id)
-    jobs.tally(changes, 'kept_bytes', -jobs.kept_bytes(facts))
-    jobs.tally(changes, 'removed', 1)
+  if lib.IS_FINAL[facts.state] then
+    redis.call('ZREM', lib.kept_in(keys, facts.state), id)
+    lib.tally(changes, 'kept_bytes', -lib.kept_bytes(facts))
+    lib.tally(changes, 'removed', 1)
   else
-    jobs.tally(changes, 'waiting_bytes', -facts.bytes)
-    jobs.tally(changes, 'discarded', 1)
-    jobs.notify(keys, changes, id, '-', '')
+    lib.tally(changes, 'waiting_bytes', -facts.bytes)
+    lib.tally(changes, 'discarded', 1)
+    lib.notify(keys, changes, id, '-', '')
   end
-  for _, flag in ipairs({jobs.UNIQUE_QUEUED, jobs.UNIQUE_UNTIL_DONE, jobs.UNIQUE_WINDOW, jobs.UNIQUE_SCHEDULED}) do
-    jobs.free_unique(keys, id, facts, flag)
+  for _, flag in ipairs({lib.UNIQUE_QUEUED, lib.UNIQUE_UNTIL_DONE, lib.UNIQUE_WINDOW, lib.UNIQUE_SCHEDULED}) do
+    lib.free_unique(keys, id, facts, flag)
   end
-  jobs.leave_state(changes, facts, id)
-  jobs.forget_job(keys, changes, id, facts)
-  jobs.tell(keys, changes, 'removed', id, facts)
+  lib.leave_state(changes, facts, id)
+  lib.forget_job(keys, changes, id, facts)
+  lib.tell(keys, changes, 'removed', id, facts)
 end
-jobs.write_changes(keys, changes, now)
+lib.write_changes(keys, changes, now)
 
 local left = undone
 for _, state in ipairs(STATES) do
@@ -110,7 +111,7 @@ if last == '1' and left == 0 and running == 0 then
   end
   left = redis.call('ZCARD', keys.levels) + redis.call('SCARD', keys.unhandled_types) + redis.call('ZCARD', keys.unparks)
   if left == 0 then
-    jobs.keep_newest(keys)
+    lib.keep_newest(keys)
     for _, kind in ipairs({'meta', 'unique_jobs', 'windows', 'limits', 'buckets', 'busy', 'shares', 'paused_types',
         'suspects', 'progress', 'alarms', 'batches', 'batch_times', 'keeps', 'schedules', 'slots', 'history', 'marks'}) do
       redis.call('UNLINK', keys[kind])
@@ -118,4 +119,4 @@ if last == '1' and left == 0 and running == 0 then
     gone = incarnation
   end
 end
-return remember(memory, operation, {'ok', #all + dropped_rows, left, running, gone})
+return lib.remember(memory, operation, {'ok', #all + dropped_rows, left, running, gone})

@@ -11,10 +11,11 @@
 --                     them; is_there: 1 if the anchor is; next: the first entry after it; marks: reader, mark, ...
 --         {'tasks'}           the queue holds plain tasks
 --         {'other_layout', layout}   the queue was written by another version
--- include clock chunks job_keys records endings job_queue
-local keys, anchor = jobs.keys_beside(KEYS[1]), ARGV[1]
+-- include clock model
+-- include from jobs: keys queue endings
+local keys, anchor = lib.keys_beside(KEYS[1]), ARGV[1]
 
-local refusal = jobs.refuse_kind(keys)
+local refusal = lib.refuse_kind(keys)
 if refusal then return refusal end
 local history, added = keys.history, -1
 local function place_of(entries) return entries[1] and entries[1][1] or '' end
@@ -25,9 +26,9 @@ if length > 0 then
     if info[index] == 'entries-added' then added = info[index + 1] end
   end
 end
-return {'ok', whole(now_ms()), keys.settings.incarnation or '', length, added,
+return {'ok', lib.whole(lib.now_ms()), keys.settings.incarnation or '', length, added,
   place_of(redis.call('XRANGE', keys.history, '-', '+', 'COUNT', 1)),
   place_of(redis.call('XREVRANGE', keys.history, '+', '-', 'COUNT', 1)),
   #redis.call('XRANGE', keys.history, anchor, anchor, 'COUNT', 1),
   place_of(redis.call('XRANGE', keys.history, '(' .. anchor, '+', 'COUNT', 1)),
-  keys.settings.history_cap or jobs.HISTORY_CAP, redis.call('HGETALL', keys.marks)}
+  keys.settings.history_cap or lib.HISTORY_CAP, redis.call('HGETALL', keys.marks)}

@@ -5,13 +5,14 @@
 --
 -- Returns {'ok', process...}
 --         {'other_layout', layout}   the queue was written by another version
--- include clock chunks job_keys records
-local keys, running = jobs.keys_beside(KEYS[1]), KEYS[2]
-local refusal = jobs.refuse_layout(keys)
+-- include clock chunks model
+-- include from jobs: keys records
+local keys, running = lib.keys_beside(KEYS[1]), KEYS[2]
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 local processes = redis.call('HKEYS', running)
 local reply = {'ok'}
-for index, text in ipairs(get_fields(keys.facts, get_fields(running, processes))) do
-  if text and jobs.has(jobs.open_facts(text).marks, jobs.CANCEL_ASKED) then reply[#reply + 1] = processes[index] end
+for index, text in ipairs(lib.get_fields(keys.facts, lib.get_fields(running, processes))) do
+  if text and lib.has(lib.open_facts(text).marks, lib.CANCEL_ASKED) then reply[#reply + 1] = processes[index] end
 end
 return reply

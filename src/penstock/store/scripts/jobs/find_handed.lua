@@ -6,22 +6,23 @@
 --
 -- Returns {'ok', process, id, record, 'failures crashes', ...}
 --         {'other_layout', layout}   the queue was written by another version
--- include clock chunks job_keys records
-local keys, running = jobs.keys_beside(KEYS[1]), KEYS[2]
-local refusal = jobs.refuse_layout(keys)
+-- include clock chunks model
+-- include from jobs: keys records
+local keys, running = lib.keys_beside(KEYS[1]), KEYS[2]
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 local is_known, processes = {}, {}
 for _, process in ipairs(ARGV) do is_known[process] = true end
 for _, process in ipairs(redis.call('HKEYS', running)) do
   if not is_known[process] then processes[#processes + 1] = process end
 end
-local ids, reply = get_fields(running, processes), {'ok'}
-local records, texts = get_fields(keys.jobs, ids), get_fields(keys.facts, ids)
+local ids, reply = lib.get_fields(running, processes), {'ok'}
+local records, texts = lib.get_fields(keys.jobs, ids), lib.get_fields(keys.facts, ids)
 for index, process in ipairs(processes) do
   if records[index] and texts[index] then
-    local facts, size = jobs.open_facts(texts[index]), #reply
+    local facts, size = lib.open_facts(texts[index]), #reply
     reply[size + 1], reply[size + 2], reply[size + 3] = process, ids[index], records[index]
-    reply[size + 4] = whole(facts.failures) .. ' ' .. whole(facts.crashes)
+    reply[size + 4] = lib.whole(facts.failures) .. ' ' .. lib.whole(facts.crashes)
   end
 end
 return reply

@@ -18,32 +18,33 @@
 --         {'full', waiting, max, bytes, max_bytes, added, added_bytes}   there is no room for these jobs; -1: no maximum
 --         {'no_number', name}                        what new jobs need is stored but is no number
 --         {'other_layout', layout}    the queue was written by another version
--- include clock channels memory queue chunks job_keys records changes lines endings wake job_queue admit
-local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
+-- include clock channels memory chunks wake model
+-- include from jobs: keys queue records changes lines endings admit
+local memory, keys = KEYS[1], lib.keys_beside(KEYS[2])
 local operation, name, definition, slot, next_slot = unpack(ARGV, 1, 5)
 local FIRST_GROUP = 6
 
-local done = recall(memory, operation)
+local done = lib.recall(memory, operation)
 if done then return done end
 
-jobs.guard_admission(keys)
-jobs.guard(keys, {hash = {'schedules'}, zset = {'slots'}})
-local refusal = jobs.refuse_layout(keys)
+lib.guard_admission(keys)
+lib.guard(keys, {hash = {'schedules'}, zset = {'slots'}})
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 local stored = redis.call('ZSCORE', keys.slots, name)
 if not stored or tonumber(stored) ~= tonumber(slot) or redis.call('HGET', keys.schedules, name) ~= definition then
-  allow_when_full(memory)
-  return remember(memory, operation, {'late'})
+  lib.allow_when_full(memory)
+  return lib.remember(memory, operation, {'late'})
 end
-local now = now_ms()
-local sending = jobs.read_groups(keys, ARGV, FIRST_GROUP, now)
-refusal = jobs.refuse_jobs(keys, sending, 'made')
+local now = lib.now_ms()
+local sending = lib.read_groups(keys, ARGV, FIRST_GROUP, now)
+refusal = lib.refuse_jobs(keys, sending, 'made')
 if refusal then
-  allow_when_full(memory)
-  return remember(memory, operation, refusal)
+  lib.allow_when_full(memory)
+  return lib.remember(memory, operation, refusal)
 end
 
-jobs.check_admission(keys, sending, now)
+lib.check_admission(keys, sending, now)
 if next_slot == '' then redis.call('ZREM', keys.slots, name) else redis.call('ZADD', keys.slots, next_slot, name) end
-jobs.admit_jobs(keys, sending, now)
-return remember(memory, operation, {'ok'})
+lib.admit_jobs(keys, sending, now)
+return lib.remember(memory, operation, {'ok'})

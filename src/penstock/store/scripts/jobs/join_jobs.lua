@@ -15,26 +15,27 @@
 --         {'queue_exists'}   under another incarnation; unregister this one, then send again without
 --         {'tasks'}          the queue holds plain tasks
 --         {'other_layout', layout}  the queue was written by another version
--- include clock memory queue chunks job_keys records job_queue
-local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
+-- include clock memory queue model
+-- include from jobs: keys queue
+local memory, keys = KEYS[1], lib.keys_beside(KEYS[2])
 local operation, worker, incarnation, types = unpack(ARGV)
 
-local done = recall(memory, operation)
+local done = lib.recall(memory, operation)
 if done then return done end
 
-jobs.guard(keys, {hash = {'meta', 'types'}, set = {'members'}})
+lib.guard(keys, {hash = {'meta', 'types'}, set = {'members'}})
 local known = redis.call('HGET', keys.meta, 'incarnation')
-allow_when_full(memory)
-local refusal = refuse_queue(memory, operation, known, incarnation)
+lib.allow_when_full(memory)
+local refusal = lib.refuse_queue(memory, operation, known, incarnation)
 if refusal then return refusal end
-refusal = jobs.refuse_kind(keys)
+refusal = lib.refuse_kind(keys)
 if refusal then
-  allow_when_full(memory)
-  return remember(memory, operation, refusal)
+  lib.allow_when_full(memory)
+  return lib.remember(memory, operation, refusal)
 end
 
-if not known then create_queue(keys.meta, incarnation) end
-if redis.call('HEXISTS', keys.meta, 'kind') == 0 then jobs.become_job_queue(keys) end
+if not known then lib.create_queue(keys.meta, incarnation) end
+if redis.call('HEXISTS', keys.meta, 'kind') == 0 then lib.become_job_queue(keys) end
 redis.call('SADD', keys.members, worker)
 redis.call('HSET', keys.types, worker, types)
-return remember(memory, operation, {'ok'})
+return lib.remember(memory, operation, {'ok'})

@@ -14,52 +14,53 @@
 -- Returns {'ok', returned, dead}     how many jobs wait again, and how many have come to their end
 --         {'tasks'}                  the queue holds plain tasks, and was made anew since; leave_queue is for those
 --         {'other_layout', layout}          the queue was written by another version
--- include clock channels memory chunks job_keys types records changes lines endings wake limits choose settle job_queue
-local memory, keys, running = KEYS[1], jobs.keys_beside(KEYS[2]), KEYS[3]
+-- include clock channels memory chunks wake model
+-- include from jobs: keys queue records changes lines endings limits choose settle
+local memory, keys, running = KEYS[1], lib.keys_beside(KEYS[2]), KEYS[3]
 local operation, worker, lost, death = unpack(ARGV)
 
-local done = recall(memory, operation)
+local done = lib.recall(memory, operation)
 if done then return done end
 
-jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'types'}, zset = {'levels', 'finished'},
+lib.guard(keys, {hash = {'meta', 'jobs', 'facts', 'types'}, zset = {'levels', 'finished'},
   set = {'members', 'idle'}, stream = {'history'}})
-keys.is_used = jobs.guard_rare(keys)
-local refusal = jobs.refuse_layout(keys)
+keys.is_used = lib.guard_rare(keys)
+local refusal = lib.refuse_layout(keys)
 if refusal and redis.call('SISMEMBER', keys.members, worker) == 0 then
   -- Whoever was not let in has nothing to leave, and could never go otherwise.
-  allow_when_full(memory)
-  return remember(memory, operation, {'ok', 0, 0})
+  lib.allow_when_full(memory)
+  return lib.remember(memory, operation, {'ok', 0, 0})
 end
 if refusal then return refusal end
-local settings = jobs.read_settings(keys)
+local settings = lib.read_settings(keys)
 if settings.enqueued and not settings.kind then
-  allow_when_full(memory)
-  return remember(memory, operation, {'tasks'})
+  lib.allow_when_full(memory)
+  return lib.remember(memory, operation, {'tasks'})
 end
 local processes = redis.call('HKEYS', running)
-local ids = get_fields(running, processes)
-local now, all, held = now_ms(), jobs.read_facts(keys, ids), {}
+local ids = lib.get_fields(running, processes)
+local now, all, held = lib.now_ms(), lib.read_facts(keys, ids), {}
 for index, facts in ipairs(all) do
   if facts then
     -- What is still held when the worker goes has begun, as far as is known: it must not run twice if that was asked for.
-    local is_over = lost == '1' or jobs.has(facts.head.flags, jobs.AT_MOST_ONCE)
-    local ran_us = whole(math.max(1, (now - facts.started) * 1000))
+    local is_over = lost == '1' or lib.has(facts.head.flags, lib.AT_MOST_ONCE)
+    local ran_us = lib.whole(math.max(1, (now - facts.started) * 1000))
     held[#held + 1] = {processes[index], ids[index], facts, is_over and 'lost' or 'stopped', ran_us, '0', '0', '',
       is_over and death or ''}
   end
 end
-jobs.check_settling(keys, held)
+lib.check_settling(keys, held)
 
-local changes = jobs.new_changes()
-allow_when_full(memory)
+local changes = lib.new_changes()
+lib.allow_when_full(memory)
 redis.call('SREM', keys.members, worker)
 redis.call('SREM', keys.idle, worker, '+' .. worker)
 redis.call('HDEL', keys.types, worker)
 redis.call('ZREM', keys.alarms, worker)
 redis.call('HDEL', keys.suspects, worker)
-local back, unparked = jobs.settle_jobs(keys, changes, running, worker, held, now)
-jobs.write_changes(keys, changes, now)
+local back, unparked = lib.settle_jobs(keys, changes, running, worker, held, now)
+lib.write_changes(keys, changes, now)
 redis.call('DEL', running)
 -- The worker may have been woken for jobs that it never took, or have been the one to get up for what is due.
-wake_workers(keys.idle, keys['wake:'], math.max(back + unparked, 1))
-return remember(memory, operation, {'ok', back, #held - back})
+lib.wake_workers(keys.idle, keys['wake:'], math.max(back + unparked, 1))
+return lib.remember(memory, operation, {'ok', back, #held - back})

@@ -5,9 +5,10 @@
 --
 -- Returns {'ok', process, id, ...}
 --         {'other_layout', layout}   the queue was written by another version
--- include job_keys
-local keys, running = jobs.keys_beside(KEYS[1]), KEYS[2]
-local refusal = jobs.refuse_layout(keys)
+-- include model
+-- include from jobs: keys
+local keys, running = lib.keys_beside(KEYS[1]), KEYS[2]
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 local reply = redis.call('HGETALL', running)
 table.insert(reply, 1, 'ok')

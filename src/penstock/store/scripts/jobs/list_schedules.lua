@@ -5,13 +5,14 @@
 --
 -- Returns {'ok', now, name, definition, slot, ...}   slot: when it is due next, empty if never again
 --         {'other_layout', layout}                       the queue was written by another version
--- include clock chunks job_keys
-local keys = jobs.keys_beside(KEYS[1])
-local refusal = jobs.refuse_layout(keys)
+-- include clock chunks model
+-- include from jobs: keys
+local keys = lib.keys_beside(KEYS[1])
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 local names = #ARGV > 0 and ARGV or redis.call('HKEYS', keys.schedules)
-local reply = {'ok', whole(now_ms())}
-for index, definition in ipairs(get_fields(keys.schedules, names)) do
+local reply = {'ok', lib.whole(lib.now_ms())}
+for index, definition in ipairs(lib.get_fields(keys.schedules, names)) do
   if definition then
     reply[#reply + 1] = names[index]
     reply[#reply + 1] = definition

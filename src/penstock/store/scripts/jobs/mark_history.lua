@@ -15,45 +15,46 @@
 --         {'too_many', count}  the queue has as many readers as it may have
 --         {'tasks'}            the queue holds plain tasks
 --         {'other_layout', layout}    the queue was written by another version
--- include clock memory chunks job_keys records job_queue endings marks
-local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
+-- include clock memory model
+-- include from jobs: keys queue endings marks
+local memory, keys = KEYS[1], lib.keys_beside(KEYS[2])
 local operation, reader, place = unpack(ARGV)
 
-local done = recall(memory, operation)
+local done = lib.recall(memory, operation)
 if done then return done end
 
-jobs.guard(keys, {hash = {'meta', 'marks'}, stream = {'history'}})
-local refusal = jobs.refuse_kind(keys)
+lib.guard(keys, {hash = {'meta', 'marks'}, stream = {'history'}})
+local refusal = lib.refuse_kind(keys)
 if refusal then return refusal end
-local now, marks, count = now_ms(), jobs.open_marks(keys), 0
+local now, marks, count = lib.now_ms(), lib.open_marks(keys), 0
 for name, mark in pairs(marks) do
-  if mark.seen + jobs.MARK_MS <= now or (name == reader and place == '') then
+  if mark.seen + lib.MARK_MS <= now or (name == reader and place == '') then
     mark.is_over = true
   elseif name ~= reader then
     count = count + 1
   end
 end
 refusal = not keys.settings.incarnation and {'absent'} or
-  (place ~= '' and count >= jobs.MOST_MARKS and {'too_many', count}) or nil
-allow_when_full(memory)
-if refusal then return remember(memory, operation, refusal) end
+  (place ~= '' and count >= lib.MOST_MARKS and {'too_many', count}) or nil
+lib.allow_when_full(memory)
+if refusal then return lib.remember(memory, operation, refusal) end
 
 if place ~= '' then
   marks[reader] = {place = place, seen = now}
-  redis.call('HSET', keys.marks, reader, place .. ' ' .. whole(now))
+  redis.call('HSET', keys.marks, reader, place .. ' ' .. lib.whole(now))
 end
 for name, mark in pairs(marks) do
   if mark.is_over then redis.call('HDEL', keys.marks, name) end
 end
-local slowest, until_ms = jobs.slowest_mark(marks)
+local slowest, until_ms = lib.slowest_mark(marks)
 if until_ms then
-  redis.call('HSET', keys.meta, 'marked_until', whole(until_ms))
+  redis.call('HSET', keys.meta, 'marked_until', lib.whole(until_ms))
 else
   redis.call('HDEL', keys.meta, 'marked_until')
 end
-local surplus = redis.call('XLEN', keys.history) - tonumber(keys.settings.history_length or jobs.HISTORY_LENGTH)
+local surplus = redis.call('XLEN', keys.history) - tonumber(keys.settings.history_length or lib.HISTORY_LENGTH)
 local removed = 0
 if slowest and surplus > 0 then
-  removed = redis.call('XTRIM', keys.history, 'MINID', '~', slowest, 'LIMIT', math.min(surplus, jobs.TRIMMED_AT_ONCE))
+  removed = redis.call('XTRIM', keys.history, 'MINID', '~', slowest, 'LIMIT', math.min(surplus, lib.TRIMMED_AT_ONCE))
 end
-return remember(memory, operation, {'ok', removed})
+return lib.remember(memory, operation, {'ok', removed})

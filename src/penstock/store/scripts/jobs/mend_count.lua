@@ -11,12 +11,13 @@
 --
 -- Returns {'ok', mended}      1 if it was set, 0 if it has changed
 --         {'other_layout', layout}   the queue was written by another version
--- include clock chunks job_keys records job_queue
-local keys = jobs.keys_beside(KEYS[1])
+-- include model
+-- include from jobs: keys
+local keys = lib.keys_beside(KEYS[1])
 local table_, field, seen, right = unpack(ARGV)
 
-jobs.guard(keys, {hash = {'meta', 'busy'}})
-local refusal = jobs.refuse_layout(keys)
+lib.guard(keys, {hash = {'meta', 'busy'}})
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 if (redis.call('HGET', keys[table_], field) or '0') ~= seen then return {'ok', 0} end
 if right == '0' then redis.call('HDEL', keys[table_], field) else redis.call('HSET', keys[table_], field, right) end

@@ -9,46 +9,47 @@
 --
 -- Returns {'ok', wrong}       1 if something was wrong
 --         {'other_layout', layout}   the queue was written by another version
--- include clock channels chunks job_keys records changes lines endings wake job_queue
-local keys = jobs.keys_beside(KEYS[1])
+-- include clock channels chunks wake model
+-- include from jobs: keys records changes lines
+local keys = lib.keys_beside(KEYS[1])
 local write, id, depth = ARGV[1] == '1', ARGV[2], tonumber(ARGV[3])
 
-jobs.guard(keys, {hash = {'meta', 'jobs', 'facts'}, zset = {'levels', 'due', 'finished', 'buried'}, set = {'idle'}})
-local refusal = jobs.refuse_layout(keys)
+lib.guard(keys, {hash = {'meta', 'jobs', 'facts'}, zset = {'levels', 'due', 'finished', 'buried'}, set = {'idle'}})
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
-local record, facts = redis.call('HGET', keys.jobs, id), jobs.read_facts(keys, {id})[1]
+local record, facts = redis.call('HGET', keys.jobs, id), lib.read_facts(keys, {id})[1]
 local state = record and facts.state or ''
 
 -- In a line that is too long to be looked through, it may stand.
 local function may_stand_in_line()
-  local aside, line = jobs.aside_of(id, facts), keys['line:'] .. facts.head.line
+  local aside, line = lib.aside_of(id, facts), keys['line:'] .. facts.head.line
   return redis.call('ZSCORE', keys['unhandled:'] .. facts.head.type, aside) or
     redis.call('ZSCORE', keys['parked:'] .. facts.head.key, aside) or
-    redis.call('LPOS', line, jobs.entry_of(id, facts), 'MAXLEN', depth) or redis.call('LLEN', line) > depth
+    redis.call('LPOS', line, lib.entry_of(id, facts), 'MAXLEN', depth) or redis.call('LLEN', line) > depth
 end
 
 local places, wrong = {}, {}
-places[keys.due] = state == jobs.SCHEDULED and facts.since
-places[keys.finished] = (state == jobs.DONE or state == jobs.CANCELLED) and facts.finished
-places[keys.buried] = state == jobs.DEAD and facts.finished
+places[keys.due] = state == lib.SCHEDULED and facts.since
+places[keys.finished] = (state == lib.DONE or state == lib.CANCELLED) and facts.finished
+places[keys.buried] = state == lib.DEAD and facts.finished
 for key, at in pairs(places) do
   local found = redis.call('ZSCORE', key, id)
   -- What is kept for a batch stands where the time of the batch is up.
-  local is_later = found and at and tonumber(found) > at and jobs.has(facts.marks, jobs.KEPT_FOR_BATCH)
+  local is_later = found and at and tonumber(found) > at and lib.has(facts.marks, lib.KEPT_FOR_BATCH)
   if is_later then places[key], at = tonumber(found), tonumber(found) end
   if (found and tonumber(found) or false) ~= at then wrong[#wrong + 1] = key end
 end
-local is_missing = state == jobs.READY and not may_stand_in_line()
+local is_missing = state == lib.READY and not may_stand_in_line()
 local is_whole = not facts or record
-if is_missing then jobs.check_line(keys, facts.head.line) end
+if is_missing then lib.check_line(keys, facts.head.line) end
 if not write then return {'ok', (#wrong > 0 or is_missing or not is_whole) and 1 or 0} end
 
 for _, key in ipairs(wrong) do
-  if places[key] then redis.call('ZADD', key, whole(places[key]), id) else redis.call('ZREM', key, id) end
+  if places[key] then redis.call('ZADD', key, lib.whole(places[key]), id) else redis.call('ZREM', key, id) end
 end
 if not is_whole then redis.call('HDEL', keys.facts, id) end
 if is_missing then
-  jobs.return_to_lines(keys, {{id, facts}})
-  wake_workers(keys.idle, keys['wake:'], 1)
+  lib.return_to_lines(keys, {{id, facts}})
+  lib.wake_workers(keys.idle, keys['wake:'], 1)
 end
 return {'ok', (#wrong > 0 or is_missing or not is_whole) and 1 or 0}

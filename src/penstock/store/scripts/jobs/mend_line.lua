@@ -7,12 +7,13 @@
 --
 -- Returns {'ok', wrong}       how much was wrong
 --         {'other_layout', layout}   the queue was written by another version
--- include clock channels chunks job_keys records lines wake job_queue
-local keys = jobs.keys_beside(KEYS[1])
+-- include clock channels wake model
+-- include from jobs: keys lines
+local keys = lib.keys_beside(KEYS[1])
 local write, kind, name = ARGV[1] == '1', ARGV[2], ARGV[3]
 
-jobs.guard(keys, {hash = {'meta'}, zset = {'levels', 'unparks'}, set = {'unhandled_types', 'idle'}})
-local refusal = jobs.refuse_layout(keys)
+lib.guard(keys, {hash = {'meta'}, zset = {'levels', 'unparks'}, set = {'unhandled_types', 'idle'}})
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 
 -- What is to be done: each a command with its arguments.
@@ -29,14 +30,14 @@ if kind == 'unhandled' then
     {'SADD', keys.unhandled_types, name}, {'SREM', keys.unhandled_types, name})
 elseif kind == 'parked' then
   compare(exists(keys['parked:'] .. name), redis.call('ZSCORE', keys.unparks, name),
-    {'ZADD', keys.unparks, whole(now_ms()), name}, {'ZREM', keys.unparks, name})
+    {'ZADD', keys.unparks, lib.whole(lib.now_ms()), name}, {'ZREM', keys.unparks, name})
 else
   local priority, tenant = string.match(kind == 'ring' and name .. ':' or name, '^(-?%d+):(.*)$')
   local ring = keys['ring:'] .. priority
   local tenants = redis.call('ZCARD', ring)
   if kind == 'line' then
     local is_there, is_named = exists(keys['line:'] .. name), redis.call('ZSCORE', ring, tenant)
-    compare(is_there, is_named, {'ZADD', ring, jobs.place_to_join(ring), tenant}, {'ZREM', ring, tenant})
+    compare(is_there, is_named, {'ZADD', ring, lib.place_to_join(ring), tenant}, {'ZREM', ring, tenant})
     if is_there and not is_named then tenants = tenants + 1 end
     if is_named and not is_there then tenants = tenants - 1 end
   end
@@ -46,5 +47,5 @@ end
 if not write or #changes == 0 then return {'ok', #changes} end
 
 for _, change in ipairs(changes) do redis.call(unpack(change)) end
-wake_workers(keys.idle, keys['wake:'], 1)
+lib.wake_workers(keys.idle, keys['wake:'], 1)
 return {'ok', #changes}

@@ -10,27 +10,28 @@
 --
 -- Returns {'ok', wrong}       how much was wrong
 --         {'other_layout', layout}   the queue was written by another version
--- include clock chunks job_keys records changes job_queue
-local keys = jobs.keys_beside(KEYS[1])
+-- include clock chunks model
+-- include from jobs: keys records changes
+local keys = lib.keys_beside(KEYS[1])
 local write, listing, page = ARGV[1] == '1', ARGV[2], ARGV[3]
 local FIRST_ID = 4
 
-jobs.guard(keys, {hash = {'meta', 'jobs', 'facts'}})
-local refusal = jobs.refuse_layout(keys)
+lib.guard(keys, {hash = {'meta', 'jobs', 'facts'}})
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 local ids = {}
 for index = FIRST_ID, #ARGV do ids[#ids + 1] = ARGV[index] end
-local all, stored = jobs.read_facts(keys, ids), get_fields(keys.jobs, ids)
+local all, stored = lib.read_facts(keys, ids), lib.get_fields(keys.jobs, ids)
 local set, directory = keys['page:'] .. page .. ':' .. listing, keys['pages:'] .. listing
 local size = redis.call('SCARD', set)
 
 local function belongs(facts)
-  if math.floor(facts.number / jobs.PAGE) ~= tonumber(page) then return false end
+  if math.floor(facts.number / lib.PAGE) ~= tonumber(page) then return false end
   for _, word in ipairs(facts.head.words) do
     if listing == '*W:' .. word then return true end
   end
   for _, dimension in ipairs(facts.head.dimensions) do
-    if facts.state ~= jobs.RUNNING and listing == facts.state .. dimension then return true end
+    if facts.state ~= lib.RUNNING and listing == facts.state .. dimension then return true end
   end
   return false
 end
@@ -48,7 +49,7 @@ local is_filled = size + #added - #removed > 0
 local wrong = #added + #removed + (is_named ~= is_filled and 1 or 0)
 if not write then return {'ok', wrong} end
 
-call_in_chunks('SADD', set, added)
-call_in_chunks('SREM', set, removed)
+lib.call_in_chunks('SADD', set, added)
+lib.call_in_chunks('SREM', set, removed)
 if is_filled then redis.call('ZADD', directory, page, page) else redis.call('ZREM', directory, page) end
 return {'ok', wrong}

@@ -11,36 +11,37 @@
 --
 -- Returns {'ok', wrong}       1 if there was something
 --         {'other_layout', layout}   the queue was written by another version
--- include clock chunks job_keys records job_queue
-local keys = jobs.keys_beside(KEYS[1])
+-- include clock chunks model
+-- include from jobs: keys records
+local keys = lib.keys_beside(KEYS[1])
 local write, kind, owner, holder = ARGV[1] == '1', unpack(ARGV, 2)
 
-jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'types', 'suspects', 'progress', 'schedules', 'unique_jobs'},
+lib.guard(keys, {hash = {'meta', 'jobs', 'facts', 'types', 'suspects', 'progress', 'schedules', 'unique_jobs'},
   zset = {'alarms', 'slots', 'windows'}, set = {'members'}})
-local refusal = jobs.refuse_layout(keys)
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 
 -- The states in which a job may hold its unique key.
 local function may_hold(facts)
   local flags, state = facts.head.flags, facts.state
-  if facts.head.unique ~= owner or jobs.IS_FINAL[state] then return false end
-  if jobs.has(flags, jobs.UNIQUE_UNTIL_DONE) then return true end
-  if jobs.has(flags, jobs.UNIQUE_QUEUED) then return state ~= jobs.RUNNING end
-  return jobs.has(flags, jobs.UNIQUE_SCHEDULED) and state == jobs.SCHEDULED
+  if facts.head.unique ~= owner or lib.IS_FINAL[state] then return false end
+  if lib.has(flags, lib.UNIQUE_UNTIL_DONE) then return true end
+  if lib.has(flags, lib.UNIQUE_QUEUED) then return state ~= lib.RUNNING end
+  return lib.has(flags, lib.UNIQUE_SCHEDULED) and state == lib.SCHEDULED
 end
 
 local function is_gone()
   if kind == 'types' or kind == 'alarms' then return redis.call('SISMEMBER', keys.members, owner) == 0 end
   if kind == 'suspects' then
     local id = redis.call('HGET', keys.suspects, owner)
-    local facts = id and jobs.read_facts(keys, {id})[1]
-    return not facts or facts.state ~= jobs.RUNNING or facts.worker ~= owner
+    local facts = id and lib.read_facts(keys, {id})[1]
+    return not facts or facts.state ~= lib.RUNNING or facts.worker ~= owner
   end
   if kind == 'slots' then return redis.call('HEXISTS', keys.schedules, owner) == 0 end
   if kind == 'windows' then return redis.call('HEXISTS', keys.unique_jobs, owner) == 0 end
   if kind == 'unique_jobs' then
     if redis.call('HGET', keys.unique_jobs, owner) ~= holder or redis.call('ZSCORE', keys.windows, owner) then return false end
-    local facts = redis.call('HEXISTS', keys.jobs, holder) == 1 and jobs.read_facts(keys, {holder})[1]
+    local facts = redis.call('HEXISTS', keys.jobs, holder) == 1 and lib.read_facts(keys, {holder})[1]
     return not facts or not may_hold(facts)
   end
   return redis.call('HEXISTS', keys.jobs, owner) == 0

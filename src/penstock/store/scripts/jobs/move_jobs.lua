@@ -18,17 +18,18 @@
 --         {'no_number', name}          what new jobs need is stored but is no number
 --         {'tasks'}                    the queue holds plain tasks
 --         {'other_layout', layout}            the queue was written by another version
--- include clock channels memory queue chunks job_keys types records changes lines endings wake job_queue choose admit stages
+-- include clock channels memory chunks wake stages model
+-- include from jobs: keys queue records changes lines endings admit
 local memory, operation, FIRST_ID = KEYS[1], ARGV[1], 2
 
-local done = recall(memory, operation)
+local done = lib.recall(memory, operation)
 if done then return done end
 
-local keys = jobs.keys_beside(KEYS[2])
+local keys = lib.keys_beside(KEYS[2])
 
 local function refuse(reply)
-  allow_when_full(memory)
-  return remember(memory, operation, reply)
+  lib.allow_when_full(memory)
+  return lib.remember(memory, operation, reply)
 end
 
 -- Gives every job without an id the next of those that were sent along. Returns whether there was one.
@@ -63,7 +64,7 @@ local function split_groups(groups, room, room_bytes)
         found[#found + 1] = '0'
         group = #found
       end
-      found[group] = whole(tonumber(found[group]) + 1)
+      found[group] = lib.whole(tonumber(found[group]) + 1)
       found[#found + 1], found[#found + 2] = id, data
     end
     at = at + 5 + 2 * count
@@ -71,13 +72,13 @@ local function split_groups(groups, room, room_bytes)
   return parts[1], parts[2]
 end
 
-jobs.guard_admission(keys)
-local refusal = jobs.refuse_kind(keys)
+lib.guard_admission(keys)
+local refusal = lib.refuse_kind(keys)
 if refusal then return refuse(refusal) end
-local stage, index, groups = next_chunk(keys.moving, keys.base)
+local stage, index, groups = lib.next_chunk(keys.moving, keys.base)
 local staged = tonumber(redis.call('HGET', keys.meta, 'staged') or '0')
 if not stage then return refuse({'empty'}) end
-local waiting, bytes = jobs.waiting_jobs(keys), tonumber(keys.settings.waiting_bytes) or 0
+local waiting, bytes = lib.waiting_jobs(keys), tonumber(keys.settings.waiting_bytes) or 0
 local max_length, max_bytes = tonumber(keys.settings.max_length), tonumber(keys.settings.max_bytes)
 local fitting, rest = groups, {}
 if max_length or max_bytes then
@@ -87,19 +88,19 @@ if max_length or max_bytes then
   if #fitting == 0 then return refuse({'no_room', staged}) end
 end
 local are_made = give_ids(fitting)
-local now = now_ms()
-local sending = jobs.read_groups(keys, fitting, 1, now)
+local now = lib.now_ms()
+local sending = lib.read_groups(keys, fitting, 1, now)
 sending.are_given = not are_made
 if sending.taken and are_made then return refuse({'taken'}) end
-refusal = jobs.refuse_turn(keys, sending)
+refusal = lib.refuse_turn(keys, sending)
 if refusal then return refuse(refusal) end
-jobs.check_admission(keys, sending, now)
+lib.check_admission(keys, sending, now)
 
-if waiting == 0 then allow_move_when_full(stage) end
-jobs.admit_jobs(keys, sending, now)
-remove_chunk(keys.moving, stage, index, rest)
+if waiting == 0 then lib.allow_move_when_full(stage) end
+lib.admit_jobs(keys, sending, now)
+lib.remove_chunk(keys.moving, stage, index, rest)
 local merged = #sending.existing
 local moved = sending.added + merged
 redis.call('HINCRBY', keys.meta, 'merged', merged)
-redis.call('HSET', keys.meta, 'staged', whole(staged - moved), 'moved_at', whole(now))
-return remember(memory, operation, {'ok', moved, merged, staged - moved})
+redis.call('HSET', keys.meta, 'staged', lib.whole(staged - moved), 'moved_at', lib.whole(now))
+return lib.remember(memory, operation, {'ok', moved, merged, staged - moved})

@@ -14,38 +14,39 @@
 -- Returns {'ok'}
 --         {'lease_lost'}      the worker does not hold the job any more
 --         {'other_layout', layout}   the queue was written by another version
--- include clock channels memory chunks job_keys records changes
-local memory, keys, running = KEYS[1], jobs.keys_beside(KEYS[2]), KEYS[3]
+-- include clock channels memory chunks model
+-- include from jobs: keys queue records changes endings
+local memory, keys, running = KEYS[1], lib.keys_beside(KEYS[2]), KEYS[3]
 local operation, process, progress, max_lines = unpack(ARGV, 1, 4)
 
-local done = recall(memory, operation)
+local done = lib.recall(memory, operation)
 if done then return done end
 
-jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'progress'}})
-local refusal = jobs.refuse_layout(keys)
+lib.guard(keys, {hash = {'meta', 'jobs', 'facts', 'progress'}})
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 local id = redis.call('HGET', running, process)
-local facts = id and jobs.read_facts(keys, {id})[1]
+local facts = id and lib.read_facts(keys, {id})[1]
 if not facts then
-  allow_when_full(memory)
-  return remember(memory, operation, {'lease_lost'})
+  lib.allow_when_full(memory)
+  return lib.remember(memory, operation, {'lease_lost'})
 end
 local log = keys['log:'] .. id
 redis.call('LLEN', log)
 
-local now, changes = now_ms(), jobs.new_changes()
+local now, changes = lib.now_ms(), lib.new_changes()
 local marks = facts.marks
 if progress ~= '' then
   redis.call('HSET', keys.progress, id, progress)
-  marks = jobs.with(marks, jobs.HAS_PROGRESS)
-  jobs.tell(keys, changes, 'progress', id, facts, progress)
+  marks = lib.with(marks, lib.HAS_PROGRESS)
+  lib.tell(keys, changes, 'progress', id, facts, progress)
 end
 if #ARGV > 4 then
-  for index = 5, #ARGV do redis.call('RPUSH', log, whole(now) .. ' ' .. ARGV[index]) end
+  for index = 5, #ARGV do redis.call('RPUSH', log, lib.whole(now) .. ' ' .. ARGV[index]) end
   redis.call('LTRIM', log, -tonumber(max_lines), -1)
-  marks = jobs.with(marks, jobs.HAS_LOG)
+  marks = lib.with(marks, lib.HAS_LOG)
 end
 facts.marks, facts.updated = marks, now
-jobs.keep_facts(changes, id, facts)
-jobs.write_changes(keys, changes, now)
-return remember(memory, operation, {'ok'})
+lib.keep_facts(changes, id, facts)
+lib.write_changes(keys, changes, now)
+return lib.remember(memory, operation, {'ok'})

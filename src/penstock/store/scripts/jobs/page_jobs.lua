@@ -12,11 +12,12 @@
 --
 -- Returns {'ok', total, page, id, page, id, ...}   each with the number of its page, which a cursor needs
 --         {'other_layout', layout}                     the queue was written by another version
--- include job_keys
-local keys = jobs.keys_beside(KEYS[1])
+-- include model
+-- include from jobs: keys
+local keys = lib.keys_beside(KEYS[1])
 local listing, after, from, limit, order = unpack(ARGV)
 limit = tonumber(limit)
-local refusal = jobs.refuse_layout(keys)
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 local is_newest = order == 'newest'
 

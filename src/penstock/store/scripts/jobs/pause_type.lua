@@ -12,24 +12,25 @@
 --         {'queue_exists'}    under another incarnation; unregister this one, then send again without
 --         {'tasks'}           the queue holds plain tasks
 --         {'other_layout', layout}   the queue was written by another version
--- include clock channels memory queue job_keys wake job_queue rules
-local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
+-- include clock channels memory queue wake model
+-- include from jobs: keys queue rules
+local memory, keys = KEYS[1], lib.keys_beside(KEYS[2])
 local operation, incarnation, type, paused = unpack(ARGV)
 
-local done = recall(memory, operation)
+local done = lib.recall(memory, operation)
 if done then return done end
 
-jobs.guard(keys, {hash = {'meta'}, set = {'paused_types', 'idle'}})
+lib.guard(keys, {hash = {'meta'}, set = {'paused_types', 'idle'}})
 local unhandled = redis.call('ZCARD', keys['unhandled:'] .. type)
-local refusal = jobs.refuse_layout(keys)
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
-allow_when_full(memory)
-refusal = jobs.refuse_rule(memory, operation, keys, incarnation)
+lib.allow_when_full(memory)
+refusal = lib.refuse_rule(memory, operation, keys, incarnation)
 if refusal then return refusal end
 if paused == '1' then
-  jobs.open_for_rule(keys, incarnation)
+  lib.open_for_rule(keys, incarnation)
   redis.call('SADD', keys.paused_types, type)
 elseif redis.call('SREM', keys.paused_types, type) == 1 then
-  wake_workers(keys.idle, keys['wake:'], 1 + unhandled)
+  lib.wake_workers(keys.idle, keys['wake:'], 1 + unhandled)
 end
-return remember(memory, operation, {'ok'})
+return lib.remember(memory, operation, {'ok'})

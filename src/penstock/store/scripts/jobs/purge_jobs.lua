@@ -9,31 +9,32 @@
 --
 -- Returns {'ok', purged, left}   how many went, and how many finished jobs are left
 --         {'other_layout', layout}      the queue was written by another version
--- include clock channels memory chunks job_keys records changes endings job_queue
-local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
+-- include clock channels memory chunks model
+-- include from jobs: keys queue records changes lines endings
+local memory, keys = KEYS[1], lib.keys_beside(KEYS[2])
 local operation, limit, states, before = unpack(ARGV)
 
-local done = recall(memory, operation)
+local done = lib.recall(memory, operation)
 if done then return done end
 
-jobs.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs', 'progress'}, zset = {'finished', 'buried'}})
-local refusal = jobs.refuse_layout(keys)
+lib.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs', 'progress'}, zset = {'finished', 'buried'}})
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
-local now, changes = now_ms(), jobs.new_changes()
+local now, changes = lib.now_ms(), lib.new_changes()
 local places, ids, all = {}, {}, {}
 if states == 'kept' then
-  places, ids, all = jobs.outdated_jobs(keys, changes, now, tonumber(limit))
+  places, ids, all = lib.outdated_jobs(keys, changes, now, tonumber(limit))
 else
   ids = redis.call('ZRANGEBYSCORE', keys[states], '-inf', before, 'LIMIT', 0, limit)
-  for index, text in ipairs(get_fields(keys.facts, ids)) do
-    places[index], all[index] = keys[states], text and jobs.open_facts(text)
+  for index, text in ipairs(lib.get_fields(keys.facts, ids)) do
+    places[index], all[index] = keys[states], text and lib.open_facts(text)
   end
 end
-jobs.check_moves(keys, all)
+lib.check_moves(keys, all)
 
-allow_when_full(memory)
-if states == 'kept' then jobs.drop_old_marks(keys, now) end
-jobs.purge_jobs(keys, changes, places, ids, all)
-jobs.write_changes(keys, changes, now)
+lib.allow_when_full(memory)
+if states == 'kept' then lib.drop_old_marks(keys, now) end
+lib.purge_jobs(keys, changes, places, ids, all)
+lib.write_changes(keys, changes, now)
 local left = redis.call('ZCARD', keys.finished) + redis.call('ZCARD', keys.buried)
-return remember(memory, operation, {'ok', #ids, left})
+return lib.remember(memory, operation, {'ok', #ids, left})

@@ -20,37 +20,38 @@
 --         {'too_many', count}  the queue has as many schedules as it may have
 --         {'tasks'}            the queue holds plain tasks
 --         {'other_layout', layout}    the queue was written by another version
--- include clock channels memory queue chunks job_keys records wake job_queue
-local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
+-- include clock channels memory queue wake model
+-- include from jobs: keys queue
+local memory, keys = KEYS[1], lib.keys_beside(KEYS[2])
 local operation, incarnation, name, definition, slot, read, max = unpack(ARGV)
 
-local done = recall(memory, operation)
+local done = lib.recall(memory, operation)
 if done then return done end
 
-jobs.guard(keys, {hash = {'meta', 'schedules'}, zset = {'slots'}, set = {'idle'}})
+lib.guard(keys, {hash = {'meta', 'schedules'}, zset = {'slots'}, set = {'idle'}})
 local stored, stored_slot = redis.call('HGET', keys.schedules, name) or '', redis.call('ZSCORE', keys.slots, name) or ''
-local is_over = slot ~= '' and slot ~= stored_slot and tonumber(slot) <= now_ms()
+local is_over = slot ~= '' and slot ~= stored_slot and tonumber(slot) <= lib.now_ms()
 -- Whoever comes with an incarnation was asked for one, and has to hear what becomes of it.
 if incarnation == '' and read ~= '*' and (is_over or read ~= stored .. ' ' .. stored_slot) then
-  allow_when_full(memory)
-  return remember(memory, operation, {'late'})
+  lib.allow_when_full(memory)
+  return lib.remember(memory, operation, {'late'})
 end
 local known = redis.call('HGET', keys.meta, 'incarnation')
-local refusal = refuse_queue(memory, operation, known, incarnation)
+local refusal = lib.refuse_queue(memory, operation, known, incarnation)
 if refusal then return refusal end
-refusal = jobs.refuse_kind(keys)
+refusal = lib.refuse_kind(keys)
 local count = redis.call('HLEN', keys.schedules)
 if not refusal and count >= tonumber(max) and redis.call('HEXISTS', keys.schedules, name) == 0 then
   refusal = {'too_many', count}
 end
 if refusal then
-  allow_when_full(memory)
-  return remember(memory, operation, refusal)
+  lib.allow_when_full(memory)
+  return lib.remember(memory, operation, refusal)
 end
 
-if not known then create_queue(keys.meta, incarnation) end
-if redis.call('HEXISTS', keys.meta, 'kind') == 0 then jobs.become_job_queue(keys) end
+if not known then lib.create_queue(keys.meta, incarnation) end
+if redis.call('HEXISTS', keys.meta, 'kind') == 0 then lib.become_job_queue(keys) end
 local is_new = redis.call('HSET', keys.schedules, name, definition)
 if slot == '' then redis.call('ZREM', keys.slots, name) else redis.call('ZADD', keys.slots, slot, name) end
-wake_workers(keys.idle, keys['wake:'], 1) -- somebody has to know when to get up
-return remember(memory, operation, {'ok', is_new})
+lib.wake_workers(keys.idle, keys['wake:'], 1) -- somebody has to know when to get up
+return lib.remember(memory, operation, {'ok', is_new})

@@ -7,11 +7,12 @@
 --
 -- Returns {'ok', place, attempt, ...}   as endings.lua packs it
 --         {'other_layout', layout}             the queue was written by another version
--- include job_keys
-local keys = jobs.keys_beside(KEYS[1])
+-- include model
+-- include from jobs: keys
+local keys = lib.keys_beside(KEYS[1])
 local after, until_, limit = unpack(ARGV)
 
-local refusal = jobs.refuse_layout(keys)
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 local reply = {'ok'}
 for _, entry in ipairs(redis.call('XRANGE', keys.history, after == '-' and '-' or '(' .. after, until_, 'COUNT', limit)) do

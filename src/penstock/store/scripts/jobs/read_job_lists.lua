@@ -7,11 +7,12 @@
 --
 -- Returns {'ok', total, line...}
 --         {'other_layout', layout}   the queue was written by another version
--- include job_keys
-local keys, lines = jobs.keys_beside(KEYS[1]), KEYS[2]
+-- include model
+-- include from jobs: keys
+local keys, lines = lib.keys_beside(KEYS[1]), KEYS[2]
 local offset, limit = tonumber(ARGV[1]), tonumber(ARGV[2])
 
-local refusal = jobs.refuse_layout(keys)
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 local total = redis.call('LLEN', lines)
 local first = offset < 0 and math.max(0, total + offset) or offset

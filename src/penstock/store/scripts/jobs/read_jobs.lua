@@ -7,9 +7,10 @@
 -- Returns {'ok', record, facts, progress, ...}   three for each job, empty where there is none; without the data the
 --                                                record is empty if there are facts
 --         {'other_layout', layout}                      the queue was written by another version
--- include clock chunks job_keys records job_queue
-local keys = jobs.keys_beside(KEYS[1])
-local refusal = jobs.refuse_layout(keys)
+-- include clock model
+-- include from jobs: keys records
+local keys = lib.keys_beside(KEYS[1])
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 
 local reply = {'ok'}
@@ -19,10 +20,10 @@ for index = 2, #ARGV do
   local record = ''
   if ARGV[1] == '1' or facts == '' then record = redis.call('HGET', keys.jobs, id) or '' end
   if ARGV[1] ~= '1' and record ~= '' then
-    local _, data_at = jobs.facts_of_record(record)
+    local _, data_at = lib.facts_of_record(record)
     record = string.sub(record, 1, data_at - 1)
   end
-  local has_progress = facts ~= '' and jobs.has(jobs.open_facts(facts).marks, jobs.HAS_PROGRESS)
+  local has_progress = facts ~= '' and lib.has(lib.open_facts(facts).marks, lib.HAS_PROGRESS)
   reply[#reply + 1] = record
   reply[#reply + 1] = facts
   reply[#reply + 1] = has_progress and redis.call('HGET', keys.progress, id) or ''

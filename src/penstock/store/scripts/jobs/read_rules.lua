@@ -5,10 +5,11 @@
 --
 -- Returns {'ok', settings, limits, shares, paused_types}   the first three as name, value, ...
 --         {'other_layout', layout}                                the queue was written by another version
--- include job_keys
-local keys, limit = jobs.keys_beside(KEYS[1]), ARGV[1]
+-- include model
+-- include from jobs: keys
+local keys, limit = lib.keys_beside(KEYS[1]), ARGV[1]
 
-local refusal = jobs.refuse_layout(keys)
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 local names = {'max_length', 'max_bytes', 'ageing_ms', 'keep_ms', 'keep_dead_ms', 'keep_count', 'keep_bytes',
   'history_length', 'history_cap'}

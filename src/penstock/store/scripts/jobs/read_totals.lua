@@ -8,9 +8,10 @@
 -- Returns {'ok', now, meta, members, idle, sizes, counts, worker, held, ...}   meta as field, value, ...; sizes of `jobs`,
 --                     `facts`, `due`, `finished` and `buried`; counts by state; how many jobs each worker holds
 --         {'other_layout', layout}   the queue was written by another version
--- include clock chunks settings job_keys records job_queue
-local keys = jobs.keys_beside(KEYS[1])
-local refusal = jobs.refuse_layout(keys)
+-- include clock settings model
+-- include from jobs: keys
+local keys = lib.keys_beside(KEYS[1])
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 
 local members = redis.call('SMEMBERS', keys.members)
@@ -18,7 +19,7 @@ local sizes = {redis.call('HLEN', keys.jobs), redis.call('HLEN', keys.facts), re
   redis.call('ZCARD', keys.finished), redis.call('ZCARD', keys.buried)}
 local counts = redis.call('HMGET', keys.meta, 'sA:', 'bA:', 'rA:', 'uA:', 'dA:', 'xA:', 'cA:')
 for index = 1, #counts do counts[index] = counts[index] or '0' end
-local reply = {'ok', whole(now_ms()), settings_of(keys.meta), members, redis.call('SMEMBERS', keys.idle), sizes, counts}
+local reply = {'ok', lib.whole(lib.now_ms()), lib.settings_of(keys.meta), members, redis.call('SMEMBERS', keys.idle), sizes, counts}
 local seen = {}
 for _, workers in ipairs({members, ARGV}) do
   for _, worker in ipairs(workers) do

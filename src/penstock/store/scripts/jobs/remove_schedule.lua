@@ -8,17 +8,18 @@
 -- Returns {'ok'}
 --         {'absent'}          there is none of this name
 --         {'other_layout', layout}   the queue was written by another version
--- include memory job_keys
-local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
+-- include memory model
+-- include from jobs: keys
+local memory, keys = KEYS[1], lib.keys_beside(KEYS[2])
 local operation, name = unpack(ARGV)
 
-local done = recall(memory, operation)
+local done = lib.recall(memory, operation)
 if done then return done end
 
-jobs.guard(keys, {hash = {'meta', 'schedules'}, zset = {'slots'}})
-local refusal = jobs.refuse_layout(keys)
+lib.guard(keys, {hash = {'meta', 'schedules'}, zset = {'slots'}})
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
-allow_when_full(memory)
+lib.allow_when_full(memory)
 redis.call('ZREM', keys.slots, name)
-if redis.call('HDEL', keys.schedules, name) == 0 then return remember(memory, operation, {'absent'}) end
-return remember(memory, operation, {'ok'})
+if redis.call('HDEL', keys.schedules, name) == 0 then return lib.remember(memory, operation, {'absent'}) end
+return lib.remember(memory, operation, {'ok'})

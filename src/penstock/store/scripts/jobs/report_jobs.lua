@@ -26,30 +26,30 @@
 --         {refused, 'too_many'}     the worker holds `max_held` jobs already
 --         {refused, 'tasks'}        the queue holds plain tasks
 --         {refused, 'other_layout', layout}  the queue was written by another version
--- include clock channels memory chunks job_keys types records changes lines endings wake limits choose hand_out settle job_queue
+-- include clock channels memory chunks wake model
+-- include from jobs: keys queue types records changes lines endings limits choose hand_out settle
 local memory, running = KEYS[1], KEYS[3]
 local operation, worker, limit, wait, max_held = unpack(ARGV, 1, 5)
 
-local done = recall(memory, operation)
+local done = lib.recall(memory, operation)
 
--- Shared functions from here.
-local keys, FIRST, EACH = jobs.keys_beside(KEYS[2]), 6, 7
+local keys, FIRST, EACH = lib.keys_beside(KEYS[2]), 6, 7
 local claim = {worker = worker, memory = memory, running = running, limit = tonumber(limit), wait = wait ~= '0',
   takes_unasked = wait == '2', max_held = tonumber(max_held)}
 
 if done then
-  local reply = jobs.repeat_hand_out(keys, claim, done)
+  local reply = lib.repeat_hand_out(keys, claim, done)
   table.insert(reply, 1, done[2] or {})
   return reply
 end
 
 redis.call('XLEN', keys.history)
-local refusal = jobs.guard_work(keys, claim)
+local refusal = lib.guard_work(keys, claim)
 if refusal then return {{}, unpack(refusal)} end
 
 local processes = {}
 for index = FIRST, #ARGV, EACH do processes[#processes + 1] = ARGV[index] end
-local ids, now, changes = get_fields(running, processes), now_ms(), jobs.new_changes()
+local ids, now, changes = lib.get_fields(running, processes), lib.now_ms(), lib.new_changes()
 local held_ids, places, refused = {}, {}, {}
 for index = 1, #processes do
   if ids[index] then
@@ -60,27 +60,27 @@ for index = 1, #processes do
   end
 end
 local held = {}
-for index, facts in ipairs(jobs.read_facts(keys, held_ids)) do
+for index, facts in ipairs(lib.read_facts(keys, held_ids)) do
   local at = places[index]
   held[index] = {ARGV[at], held_ids[index], facts, unpack(ARGV, at + 1, at + EACH - 1)}
 end
-jobs.check_settling(keys, held)
+lib.check_settling(keys, held)
 
-allow_when_full(memory)
+lib.allow_when_full(memory)
 claim.is_begun = #held > 0
-if #refused > 0 and keys.settings.incarnation then jobs.tally(changes, 'refused', #refused) end
-local back, unparked = jobs.settle_jobs(keys, changes, running, worker, held, now)
+if #refused > 0 and keys.settings.incarnation then lib.tally(changes, 'refused', #refused) end
+local back, unparked = lib.settle_jobs(keys, changes, running, worker, held, now)
 local reply = {'idle', -1, {}}
 claim.held = claim.held - #held
-if claim.limit > 0 then reply = jobs.hand_out(keys, changes, claim, now) end
-jobs.purge_some(keys, changes, operation, #held, now)
+if claim.limit > 0 then reply = lib.hand_out(keys, changes, claim, now) end
+lib.purge_some(keys, changes, operation, #held, now)
 -- What waits again, and the slots that have become free, are for whoever is idle.
 local has_freed = back + unparked > 0 or (keys.is_used.limits and #held > 0)
 if has_freed and (redis.call('ZCARD', keys.levels) > 0 or (keys.is_used.unhandled_types and redis.call('SCARD', keys.unhandled_types) > 0)) then
-  wake_workers(keys.idle, keys['wake:'], math.max(back + unparked, 1))
+  lib.wake_workers(keys.idle, keys['wake:'], math.max(back + unparked, 1))
 end
-if changes.due_at then jobs.wake_for_alarm(keys, changes.due_at, now) end
-jobs.write_changes(keys, changes, now)
-jobs.remember_hand_out(memory, operation, reply, refused)
+if changes.due_at then lib.wake_for_alarm(keys, changes.due_at, now) end
+lib.write_changes(keys, changes, now)
+lib.remember_hand_out(memory, operation, reply, refused)
 table.insert(reply, 1, refused)
 return reply

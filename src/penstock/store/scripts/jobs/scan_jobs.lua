@@ -10,28 +10,29 @@
 -- Returns {'ok', cursor, {id, has_facts, state, marks, number, turn, failures, crashes, since, updated, finished, process,
 --                     worker, bytes, outcome_bytes, flags, priority, attempts, type, tenant, key, unique, tags, words}, ...}
 --         {'other_layout', layout}   the queue was written by another version
--- include clock chunks job_keys records job_queue
-local keys = jobs.keys_beside(KEYS[1])
+-- include clock chunks model
+-- include from jobs: keys records
+local keys = lib.keys_beside(KEYS[1])
 local cursor, table_, count = unpack(ARGV)
-local refusal = jobs.refuse_layout(keys)
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 
 local page = redis.call('HSCAN', keys[table_], cursor, 'COUNT', count)
 local ids, found = {}, page[2]
 for index = 1, #found, 2 do ids[#ids + 1] = found[index] end
-local others = get_fields(table_ == 'jobs' and keys.facts or keys.jobs, ids)
+local others = lib.get_fields(table_ == 'jobs' and keys.facts or keys.jobs, ids)
 local reply = {'ok', page[1]}
 for index, id in ipairs(ids) do
   local facts
   if table_ == 'jobs' then
-    facts = others[index] and jobs.open_facts(others[index]) or jobs.facts_of_record(found[2 * index])
+    facts = others[index] and lib.open_facts(others[index]) or lib.facts_of_record(found[2 * index])
   elseif not others[index] then
-    facts = jobs.open_facts(found[2 * index])
+    facts = lib.open_facts(found[2 * index])
   end
   if facts then
     local head = facts.head
-    reply[#reply + 1] = {id, others[index] and 1 or 0, facts.state, facts.marks, whole(facts.number), whole(facts.turn),
-      facts.failures, facts.crashes, whole(facts.since), whole(facts.updated), whole(facts.finished), whole(facts.process),
+    reply[#reply + 1] = {id, others[index] and 1 or 0, facts.state, facts.marks, lib.whole(facts.number), lib.whole(facts.turn),
+      facts.failures, facts.crashes, lib.whole(facts.since), lib.whole(facts.updated), lib.whole(facts.finished), lib.whole(facts.process),
       facts.worker, facts.bytes, #facts.outcome, head.flags, head.priority, head.attempts, head.type, head.tenant, head.key,
       head.unique, head.tags, table.concat(head.words, '\0')}
   end

@@ -21,45 +21,45 @@
 --         {'no_number', name}                        what new jobs need is stored but is no number
 --         {'tasks'}                            the queue holds plain tasks
 --         {'other_layout', layout}                    the queue was written by another version
--- include clock channels memory queue chunks job_keys types records changes lines endings wake job_queue choose admit hand_over
+-- include clock channels memory queue chunks wake model
+-- include from jobs: keys queue types records changes lines endings hand_over admit
 local memory, operation, incarnation, origin = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 
-local done = recall(memory, operation)
+local done = lib.recall(memory, operation)
 if done then return done end
 
--- Shared functions from here.
-local keys, FIRST_GROUP = jobs.keys_beside(KEYS[2]), 4
-local settings = jobs.guard_admission(keys)
+local keys, FIRST_GROUP = lib.keys_beside(KEYS[2]), 4
+local settings = lib.guard_admission(keys)
 local known = settings.incarnation
-local refusal = refuse_queue(memory, operation, known, incarnation)
+local refusal = lib.refuse_queue(memory, operation, known, incarnation)
 if refusal then return refusal end
-local now = now_ms()
+local now = lib.now_ms()
 local sending
-refusal = jobs.refuse_kind(keys)
+refusal = lib.refuse_kind(keys)
 if not refusal then
-  sending = jobs.read_groups(keys, ARGV, FIRST_GROUP, now)
+  sending = lib.read_groups(keys, ARGV, FIRST_GROUP, now)
   sending.are_given = origin == 'given'
-  refusal = jobs.refuse_jobs(keys, sending, origin)
+  refusal = lib.refuse_jobs(keys, sending, origin)
 end
 if refusal then
   -- A no is remembered as well, or a copy of the request that arrives late could still add what was refused.
-  allow_when_full(memory)
-  return remember(memory, operation, refusal)
+  lib.allow_when_full(memory)
+  return lib.remember(memory, operation, refusal)
 end
 
-local taker = jobs.find_taker(keys, sending, now)
+local taker = lib.find_taker(keys, sending, now)
 if taker then
-  jobs.hand_over(keys, sending, taker, now)
-  return remember(memory, operation, {'ok'})
+  lib.hand_over(keys, sending, taker, now)
+  return lib.remember(memory, operation, {'ok'})
 end
 
-jobs.check_admission(keys, sending, now)
-if not known then create_queue(keys.meta, incarnation) end
-if not settings.kind then jobs.become_job_queue(keys) end
-jobs.admit_jobs(keys, sending, now)
+lib.check_admission(keys, sending, now)
+if not known then lib.create_queue(keys.meta, incarnation) end
+if not settings.kind then lib.become_job_queue(keys) end
+lib.admit_jobs(keys, sending, now)
 local reply = {'ok'}
 for _, found in ipairs(sending.existing) do
   reply[#reply + 1] = found[1]
   reply[#reply + 1] = found[2]
 end
-return remember(memory, operation, reply)
+return lib.remember(memory, operation, reply)

@@ -13,31 +13,32 @@
 --         {'queue_exists'}    under another incarnation; unregister this one, then send again without
 --         {'tasks'}           the queue holds plain tasks
 --         {'other_layout', layout}   the queue was written by another version
--- include clock channels memory queue job_keys wake job_queue rules
-local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
+-- include clock channels memory queue wake model
+-- include from jobs: keys queue rules
+local memory, keys = KEYS[1], lib.keys_beside(KEYS[2])
 local operation, incarnation, key, settings = unpack(ARGV)
 
-local done = recall(memory, operation)
+local done = lib.recall(memory, operation)
 if done then return done end
 
-jobs.guard(keys, {hash = {'meta', 'limits', 'buckets'}, zset = {'unparks'}, set = {'idle'}})
-local refusal = jobs.refuse_layout(keys)
+lib.guard(keys, {hash = {'meta', 'limits', 'buckets'}, zset = {'unparks'}, set = {'idle'}})
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
-refusal = jobs.refuse_rule(memory, operation, keys, incarnation)
+refusal = lib.refuse_rule(memory, operation, keys, incarnation)
 if refusal then return refusal end
-local now = now_ms()
+local now = lib.now_ms()
 if settings == '' then
   redis.call('HDEL', keys.limits, key)
   redis.call('HDEL', keys.buckets, key)
 else
-  jobs.open_for_rule(keys, incarnation)
+  lib.open_for_rule(keys, incarnation)
   redis.call('HSET', keys.limits, key, settings)
 end
 -- Whoever starts jobs next looks at what the limit has held back.
 local AT_ONCE = 1000
 local held_back = {key}
-if key == '*' then held_back = redis.call('ZRANGEBYSCORE', keys.unparks, '(' .. whole(now), '+inf', 'LIMIT', 0, AT_ONCE) end
-for _, parked in ipairs(held_back) do redis.call('ZADD', keys.unparks, 'XX', whole(now), parked) end
-wake_workers(keys.idle, keys['wake:'], 1)
-if #held_back == AT_ONCE then return remember(memory, operation, {'more'}) end
-return remember(memory, operation, {'ok'})
+if key == '*' then held_back = redis.call('ZRANGEBYSCORE', keys.unparks, '(' .. lib.whole(now), '+inf', 'LIMIT', 0, AT_ONCE) end
+for _, parked in ipairs(held_back) do redis.call('ZADD', keys.unparks, 'XX', lib.whole(now), parked) end
+lib.wake_workers(keys.idle, keys['wake:'], 1)
+if #held_back == AT_ONCE then return lib.remember(memory, operation, {'more'}) end
+return lib.remember(memory, operation, {'ok'})

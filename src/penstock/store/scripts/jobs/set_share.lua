@@ -12,19 +12,20 @@
 --         {'queue_exists'}    under another incarnation; unregister this one, then send again without
 --         {'tasks'}           the queue holds plain tasks
 --         {'other_layout', layout}   the queue was written by another version
--- include clock memory queue job_keys job_queue rules
-local memory, keys = KEYS[1], jobs.keys_beside(KEYS[2])
+-- include clock memory queue model
+-- include from jobs: keys queue rules
+local memory, keys = KEYS[1], lib.keys_beside(KEYS[2])
 local operation, incarnation, tenant, share = unpack(ARGV)
 
-local done = recall(memory, operation)
+local done = lib.recall(memory, operation)
 if done then return done end
 
-jobs.guard(keys, {hash = {'meta', 'shares'}})
-local refusal = jobs.refuse_layout(keys)
+lib.guard(keys, {hash = {'meta', 'shares'}})
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
-refusal = jobs.refuse_rule(memory, operation, keys, incarnation)
+refusal = lib.refuse_rule(memory, operation, keys, incarnation)
 if refusal then return refusal end
 if share == '1' then redis.call('HDEL', keys.shares, tenant) end -- first, so that it passes on a full store
-jobs.open_for_rule(keys, incarnation)
+lib.open_for_rule(keys, incarnation)
 if share ~= '1' then redis.call('HSET', keys.shares, tenant, share) end
-return remember(memory, operation, {'ok'})
+return lib.remember(memory, operation, {'ok'})

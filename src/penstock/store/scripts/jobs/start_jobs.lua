@@ -23,25 +23,26 @@
 --         {'too_many'}     the worker holds `max_held` jobs already
 --         {'tasks'}        the queue holds plain tasks
 --         {'other_layout', layout}  the queue was written by another version
--- include clock channels memory chunks job_keys types records changes lines endings wake limits choose hand_out job_queue
-local memory, keys, running = KEYS[1], jobs.keys_beside(KEYS[2]), KEYS[3]
+-- include clock channels memory chunks wake model
+-- include from jobs: keys queue types records changes lines endings limits choose hand_out
+local memory, keys, running = KEYS[1], lib.keys_beside(KEYS[2]), KEYS[3]
 local operation, worker, limit, wait, max_held = unpack(ARGV)
 local claim = {worker = worker, memory = memory, running = running, limit = tonumber(limit), wait = wait ~= '0',
   takes_unasked = wait == '2', max_held = tonumber(max_held)}
 
-local done = recall(memory, operation)
-if done then return jobs.repeat_hand_out(keys, claim, done) end
+local done = lib.recall(memory, operation)
+if done then return lib.repeat_hand_out(keys, claim, done) end
 
-local refusal = jobs.guard_work(keys, claim)
+local refusal = lib.guard_work(keys, claim)
 if refusal then return refusal end
-local now, changes = now_ms(), jobs.new_changes()
-local reply = jobs.hand_out(keys, changes, claim, now)
-if not claim.is_begun then allow_when_full(memory) end
+local now, changes = lib.now_ms(), lib.new_changes()
+local reply = lib.hand_out(keys, changes, claim, now)
+if not claim.is_begun then lib.allow_when_full(memory) end
 if reply[1] == 'empty' then
-  jobs.purge_when_idle(keys, changes, reply, now)
+  lib.purge_when_idle(keys, changes, reply, now)
 else
-  jobs.purge_some(keys, changes, operation, 0, now)
+  lib.purge_some(keys, changes, operation, 0, now)
 end
-jobs.write_changes(keys, changes, now)
-jobs.remember_hand_out(memory, operation, reply)
+lib.write_changes(keys, changes, now)
+lib.remember_hand_out(memory, operation, reply)
 return reply

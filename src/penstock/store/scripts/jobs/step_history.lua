@@ -7,11 +7,12 @@
 --
 -- Returns {'ok', count, place}   how many there were, and where the last of them is; empty if there was none
 --         {'other_layout', layout}      the queue was written by another version
--- include job_keys
-local keys = jobs.keys_beside(KEYS[1])
+-- include model
+-- include from jobs: keys
+local keys = lib.keys_beside(KEYS[1])
 local after, until_, limit = unpack(ARGV)
 
-local refusal = jobs.refuse_layout(keys)
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 local entries = redis.call('XRANGE', keys.history, '(' .. after, until_, 'COUNT', limit)
 local count = #entries

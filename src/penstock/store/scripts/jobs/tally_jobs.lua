@@ -6,9 +6,10 @@
 --
 -- Returns {'ok', cursor, listing, count, ...}   as HSCAN: one may come twice
 --         {'other_layout', layout}                  the queue was written by another version
--- include job_keys
-local keys = jobs.keys_beside(KEYS[1])
-local refusal = jobs.refuse_layout(keys)
+-- include model
+-- include from jobs: keys
+local keys = lib.keys_beside(KEYS[1])
+local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 local page = redis.call('HSCAN', keys.meta, ARGV[1], 'MATCH', ARGV[2], 'COUNT', 1000)
 local reply = {'ok', page[1]}

@@ -1,0 +1,36 @@
+-- Change settings of a queue. A setting given as an empty string falls back to its default.
+--
+-- KEYS[1] memory       string  last operation of this lane
+-- KEYS[2] meta         hash    settings and counters of the queue
+-- ARGV[1] operation    int     number of this operation in its lane
+-- ARGV[2] incarnation  string  made for a queue that does not exist yet, or empty
+-- ARGV[3] settings...  string  name, value, name, value, ...
+--
+-- Returns {'ok'}
+--         {'no_queue'}       register the queue, then send again with an incarnation
+--         {'queue_exists'}   under another incarnation; unregister this one, then send again without
+--         {'other_layout', layout}  it holds jobs, written by another version
+-- include clock memory queue model
+-- include from jobs: keys
+local memory, meta = unpack(KEYS)
+local operation, incarnation = ARGV[1], ARGV[2]
+local FIRST_SETTING = 3
+
+local done = lib.recall(memory, operation)
+if done then return done end
+
+local known = redis.call('HGET', meta, 'incarnation')
+local refusal = lib.refuse_queue(memory, operation, known, incarnation)
+if refusal then return refusal end
+refusal = lib.refuse_layout({meta = meta})
+if refusal then return refusal end
+
+if not known then lib.create_queue(meta, incarnation) end
+for index = FIRST_SETTING, #ARGV, 2 do
+  if ARGV[index + 1] == '' then
+    redis.call('HDEL', meta, ARGV[index])
+  else
+    redis.call('HSET', meta, ARGV[index], ARGV[index + 1])
+  end
+end
+return lib.remember(memory, operation, {'ok'})

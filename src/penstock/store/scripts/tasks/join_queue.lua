@@ -1,0 +1,37 @@
+-- Let a worker start tasks of a queue: the queue's half of `start work`.
+--
+-- The worker has put the queue on its own list before, so that whoever fails the worker comes by here,
+-- and it asks for its lease once more afterwards, so that a worker failed in between starts nothing.
+-- It has a number, or a copy that arrives late would make a member of a worker that was failed since, and another
+-- late copy could then start tasks for it, which nobody would ever give back.
+--
+-- KEYS[1] memory       string  last operation of this lane
+-- KEYS[2] meta         hash    settings and counters of the queue
+-- KEYS[3] members      set     workers that have started work on this queue
+-- ARGV[1] operation    int     number of this operation in its lane
+-- ARGV[2] worker       string
+-- ARGV[3] incarnation  string  made for a queue that does not exist yet, or empty
+--
+-- Returns {'ok'}
+--         {'no_queue'}       register the queue, then send again with an incarnation
+--         {'queue_exists'}   under another incarnation; unregister this one, then send again without
+--         {'other_layout', layout}  it holds jobs, written by another version
+-- include clock memory queue model
+-- include from jobs: keys
+local memory, meta, members = unpack(KEYS)
+local operation, worker, incarnation = unpack(ARGV)
+
+local done = lib.recall(memory, operation)
+if done then return done end
+
+redis.call('SCARD', members)
+local known = redis.call('HGET', meta, 'incarnation')
+lib.allow_when_full(memory)
+local refusal = lib.refuse_queue(memory, operation, known, incarnation)
+if refusal then return refusal end
+refusal = lib.refuse_layout({meta = meta})
+if refusal then return lib.remember(memory, operation, refusal) end
+
+if not known then lib.create_queue(meta, incarnation) end
+redis.call('SADD', members, worker)
+return lib.remember(memory, operation, {'ok'})
