@@ -108,3 +108,18 @@ def sample_commands(
         checks.forget_failures(queue, hashlib.sha1(b"flaky").hexdigest(), 1),
     ]
     return {command.script.name: command for command in commands}
+
+
+def more_commands(keys: NamespaceKeys, process: int, number: int = 100) -> dict[str, Command[Any]]:
+    """What the same scripts also do -> a command that makes them do it."""
+    queue = keys.queue(QUEUE)
+    operation = Operation(LANE, number)
+    held = [process, process + 1]
+    return {
+        "finish and start nothing": processes.finish_tasks(queue, operation, "w1", held),
+        "finish nothing and start": processes.finish_tasks(queue, operation, "w1", [], limit=1),
+        "stop to the back": processes.stop_tasks(queue, operation, "w1", held, "back"),
+        "leave in peace": queues.leave_queue(queue, operation, "w1", is_lost=False),
+        "lift a maximum": queues.configure_queue(queue, operation, {"max_failures": None}),
+        "resume a worker": workers.pause_worker(keys, "w2", is_paused=False),
+    }
