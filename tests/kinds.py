@@ -42,6 +42,11 @@ class Samples:
     """processes that are none, for commands that are never sent"""
 
     @property
+    def numbered(self) -> list[str]:
+        """The scripts that remember what they have answered."""
+        return [name for name, it in self.scripts.items() if it.keys[0].name == "memory"]
+
+    @property
     def more(self) -> list[str]:
         """The names of what the same scripts also do."""
         return list(self.of_more(NamespaceKeys("ns"), self.no_processes, 100))
