@@ -6,7 +6,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from penstock.codec.chunks import pack_chunk
-from penstock.codec.records import pack_head
+from penstock.codec.heads import pack_head
 from penstock.model.job_options import JobOptions, JobSettings, make_options
 from penstock.model.jobs import HandedOut, Report
 from penstock.model.staging import Keep, Stage

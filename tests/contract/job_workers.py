@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from penstock.codec.records import pack_error, pack_progress
+from penstock.codec.attempts import pack_error
+from penstock.codec.progress import pack_progress
 from penstock.codec.values import pack_result
 from penstock.model.jobs import HandedOut, JobClaim, JobError, Progress, Report
 from penstock.store.commands import jobs, workers

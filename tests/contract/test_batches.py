@@ -8,8 +8,8 @@ import pytest
 
 from penstock.client.fsck import check, repair
 from penstock.codec.chunks import pack_chunk
+from penstock.codec.heads import pack_head
 from penstock.codec.ids import id_text
-from penstock.codec.records import pack_head
 from penstock.connection.staging import (
     decide_batch,
     drop_stages,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import penstock
-from penstock.codec.records import pack_head
+from penstock.codec.heads import pack_head
 from penstock.model.job_options import make_options
 from penstock.model.schedules import MAX_SCHEDULES
 from penstock.store.command import Operation

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.codec.ids import id_text
-from penstock.codec.records import open_event, open_notice, open_progress
+from penstock.codec.notices import open_event, open_notice
+from penstock.codec.progress import open_progress
 from penstock.model.jobs import JOB_EVENT_KINDS, JobEvent
 from tests.contract.job_workers import Hand, now_s
 from tests.servers import wait_for

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import penstock
-from penstock.codec.records import open_handed_over, pack_head
+from penstock.codec.handed_out import open_handed_over
+from penstock.codec.heads import pack_head
 from penstock.errors import QueueFull, StoreError
 from penstock.model.job_options import make_options
 from penstock.store.command import Operation

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.codec.records import pack_error
+from penstock.codec.attempts import pack_error
 from penstock.model.jobs import JobError, Report
 from tests.contract.job_workers import Hand, now_s
 from tests.servers import wait_for

@@ -22,8 +22,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from penstock.codec.heads import pack_head
 from penstock.codec.ids import id_number, id_text
-from penstock.codec.records import pack_head
 from penstock.connection.address import parse_url
 from penstock.connection.store import Store
 from penstock.model.job_options import JobOptions

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.codec.records import open_handed_over
+from penstock.codec.handed_out import open_handed_over
 from penstock.codec.values import pack_result
 from penstock.errors import StoreError
 from penstock.model.jobs import Report

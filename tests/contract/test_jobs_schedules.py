@@ -11,7 +11,7 @@ import pytest
 
 import penstock
 from penstock import exponential, fixed
-from penstock.codec.records import pack_head
+from penstock.codec.heads import pack_head
 from penstock.codec.values import words_of
 from penstock.errors import InvalidArgument, InvalidName, ScheduleNotFound, WrongKind
 from penstock.model.job_options import MAX_WORDS, make_options

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import penstock
-from penstock.codec.records import pack_head
+from penstock.codec.heads import pack_head
 from penstock.errors import IllegalMove, InvalidArgument, JobConflict
 from penstock.model.job_options import make_options
 from penstock.store.commands import workers

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import penstock
-from penstock.codec.records import open_event
+from penstock.codec.notices import open_event
 from penstock.errors import JobFailed
 from tests.contract import test_kue_backoff, test_kue_workers
 from tests.servers import wait_for

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.codec.records import pack_error, pack_head
+from penstock.codec.attempts import pack_error
+from penstock.codec.heads import pack_head
 from penstock.connection.address import parse_url
 from penstock.connection.store import Store
 from penstock.model.job_options import JobOptions

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from penstock.codec.heads import pack_head
 from penstock.codec.ids import id_text
-from penstock.codec.records import pack_head
 from penstock.errors import (
     IllegalMove,
     JobConflict,

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from penstock.codec.heads import open_head
 from penstock.codec.ids import id_text
-from penstock.codec.records import open_head
 from penstock.model.job_snapshot import Entry, JobSnapshot, QueueTotals, StoredHead, StoredJob
 from penstock.model.jobs import JOB_STATES, STATE_CODES, STATES_BY_CODE
 from penstock.store.commands.job_checks import counts_in

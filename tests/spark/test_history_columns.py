@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.codec.records import open_ended_attempt
+from penstock.codec.attempts import open_ended_attempt
 from penstock.errors import HistoryLost, UnknownLayout
 from penstock.model.jobs import LAYOUT
 from penstock.spark.history_columns import Page, history_batch

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import penstock
-from penstock.codec.records import pack_error
+from penstock.codec.attempts import pack_error
 from penstock.errors import InvalidArgument, InvalidName, QueueNotFound, UnknownLayout, WrongKind
 from penstock.model.jobs import JOB_STATES, JobError, Report
 from penstock.spark.clients import find_connection

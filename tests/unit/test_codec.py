@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from penstock.codec.elements import TAG, plain_element, task_of
 from penstock.codec.events import decode_event
-from penstock.codec.records import Notice, done_notice, open_notice
+from penstock.codec.notices import Notice, done_notice, open_notice
 from penstock.model.events import Event
 
 TASKS = st.binary(max_size=100) | st.binary(max_size=40).map(TAG.__add__)

@@ -1,11 +1,12 @@
-"""The message that hands a job to a worker, as `fragments/jobs/hand_over.lua` writes it."""
+"""The message that hands a job to a worker, as `fragments/jobs/hand_over.lua` sends it."""
 
 from __future__ import annotations
 
 import pytest
 
+from penstock.codec.handed_out import open_handed_out, open_handed_over
+from penstock.codec.heads import pack_head
 from penstock.codec.ids import id_text
-from penstock.codec.records import open_handed_out, open_handed_over, pack_head
 from penstock.model.job_options import JobSettings, make_options
 
 PROCESS, NUMBER = 1_790_000_000_000_017, 1_234_567_890_123_456_789

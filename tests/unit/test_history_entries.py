@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.codec.records import open_ended_attempt
+from penstock.codec.attempts import open_ended_attempt
 from penstock.errors import UnknownLayout
 from penstock.model.jobs import EndedAttempt
 

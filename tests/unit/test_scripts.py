@@ -22,7 +22,15 @@ from penstock.store.keys import (
     TASK_KEY_TYPES,
     NamespaceKeys,
 )
-from penstock.store.script import CLUSTER, SIMULATED, STANDALONE, Dialect, Script
+from penstock.store.script import (
+    CLUSTER,
+    SCRIPT_KINDS,
+    SIMULATED,
+    STANDALONE,
+    Dialect,
+    Script,
+    scripts,
+)
 from tests.samples import SCRIPTS, sample_commands
 from tests.stored import part_of
 
@@ -350,9 +358,29 @@ def test_the_simulated_clock_has_one_name() -> None:
     assert re.findall(r"'(\w+:\w+)'", source) == [SIMULATED_CLOCK]
 
 
-@pytest.mark.parametrize(
+each_file = pytest.mark.parametrize(
     "path", sorted(PACKAGE.glob("store/scripts/**/*.lua")), ids=lambda path: path.stem
 )
+
+
+@each_file
+def test_a_line_of_lua_is_shorter_than_120_characters(path: Path) -> None:
+    assert [line for line in path.read_text().splitlines() if len(line) >= 120] == []
+
+
+def test_no_two_scripts_have_one_name() -> None:
+    names = [script.name for script in scripts()]
+
+    assert len(set(names)) == len(names)
+
+
+def test_every_folder_of_scripts_is_a_kind() -> None:
+    folders = {path.name for path in PACKAGE.glob("store/scripts/*") if path.is_dir()}
+
+    assert folders == {*SCRIPT_KINDS, "fragments"}
+
+
+@each_file
 def test_no_script_spells_a_key(path: Path) -> None:
     code = re.sub(r"--.*", "", path.read_text())
     # Scripts on jobs put a kind of key after the tag of the queue; which kinds there are is

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.codec.records import open_head, pack_head
+from penstock.codec.heads import open_head, pack_head
 from penstock.codec.values import (
     open_call,
     open_result,

@@ -14,7 +14,8 @@ from penstock.cli.job_show import shown_result
 from penstock.cli.options import Target, examples, with_store
 from penstock.cli.render import print_json_line, say
 from penstock.client.client import AsyncPenstock
-from penstock.codec.records import open_error, open_progress
+from penstock.codec.attempts import open_error
+from penstock.codec.progress import open_progress
 from penstock.errors import QueueNotFound
 from penstock.model.jobs import JOB_EVENT_KINDS, JobEvent, JobEventKind
 

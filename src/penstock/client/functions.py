@@ -23,7 +23,7 @@ from penstock.client.batches import check_items
 from penstock.client.current import begin_job
 from penstock.client.default import default_async_client, default_client
 from penstock.codec.failures import describe
-from penstock.codec.records import pack_progress
+from penstock.codec.progress import pack_progress
 from penstock.codec.values import open_call, pack_call, pack_result
 from penstock.errors import InvalidArgument, JobCancelled
 from penstock.model.job_options import JobOptions, JobSettings, check_switch, make_options

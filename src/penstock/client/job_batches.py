@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
+from penstock.codec.heads import pack_head
 from penstock.codec.ids import id_number
-from penstock.codec.records import pack_head
 from penstock.codec.values import pack_data, words_of
 from penstock.connection.job_ids import new_ids
 from penstock.connection.wire import pack_ahead

@@ -19,11 +19,7 @@ def plain_element(task: bytes) -> bytes:
 
 def task_of(element: bytes) -> bytes:
     """The task as it was put in."""
-    if not element.startswith(TAG):
-        return element
-    (key_length,) = _KEY_LENGTH.unpack_from(element, len(TAG))
-    start = len(TAG) + _KEY_LENGTH.size
-    return element[start + key_length + HOLDER_BYTES :] if key_length else element[start:]
+    return open_element(element).task if element.startswith(TAG) else element
 
 
 def open_element(element: bytes) -> Element:

@@ -9,8 +9,9 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from penstock.client.functions import VERDICT, Judgement, judge
+from penstock.codec.attempts import pack_error
 from penstock.codec.failures import RaisedInChild, crash_of, describe, shorten
-from penstock.codec.records import pack_error, pack_progress
+from penstock.codec.progress import pack_progress
 from penstock.codec.values import pack_result
 from penstock.errors import JobCancelled, JobTimeout
 from penstock.executors.context import Context

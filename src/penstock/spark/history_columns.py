@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from penstock.codec.attempts import FOLLOWING_STATES
+from penstock.codec.forms import ENDED
 from penstock.codec.ids import id_text
-from penstock.codec.records import FOLLOWING_STATES, unknown_layout
+from penstock.codec.layouts import unknown_layout
 from penstock.errors import HistoryLost
 from penstock.model.jobs import LAYOUT
 from penstock.spark.schemas import HISTORY, arrow_schema
@@ -31,8 +33,10 @@ if TYPE_CHECKING:
 
 SCHEMA = arrow_schema(HISTORY)
 
-_TEXTS_AT = 19
-_ADDED_SIZE = 12  # priority, created, state, length of the type of the error
+_TEXTS_AT = ENDED.offset("id")
+_AFTER = {name: ENDED.offset(name, "cpu_us") for name in ("priority", "created", "state")}
+"""Where what the oldest entries lack begins, behind the last text that all have."""
+_ADDED_SIZE = ENDED.offset("error_type", "cpu_us") + 1
 _WORD_SIZE = 8
 _MOST_DIGITS = 20
 _MOST_BEHIND = _TEXTS_AT + 8 * 256 + _ADDED_SIZE + _WORD_SIZE
@@ -84,9 +88,9 @@ def history_batch(queue: str, page: Page, fails: bool = True) -> pa.RecordBatch:
         at = texts[-1].ends
     number, job_type, tenant, worker, outcome, ran_us, cpu_us = texts
     lacks = at >= ends
-    error_at = at + _ADDED_SIZE
+    error_at, state_at = at + _ADDED_SIZE, at + _AFTER["state"]
     error_type = _Text(data, error_at, np.where(lacks, 0, data[error_at - 1]).astype(np.int64))
-    is_whole = (at <= ends) & (lacks | (error_type.ends <= ends) & _IS_STATE[data[at + 10]])
+    is_whole = (at <= ends) & (lacks | (error_type.ends <= ends) & _IS_STATE[data[state_at]])
     for digits in (number, ran_us, cpu_us):
         is_whole &= digits.lengths <= _MOST_DIGITS
     if not is_whole.all():
@@ -99,18 +103,20 @@ def history_batch(queue: str, page: Page, fails: bool = True) -> pa.RecordBatch:
         "job": _ids(_decimal(words, number)),
         "type": job_type.column(),
         "tenant": tenant.column(),
-        "priority": pa.array(_number(words, at, 4).astype(np.int32), mask=lacks),
-        "attempt": pa.array(_number(words, starts + 1, 2).astype(np.int32)),
+        "priority": pa.array(
+            _number(words, at + _AFTER["priority"], 4).astype(np.int32), mask=lacks
+        ),
+        "attempt": pa.array(_number(words, starts + ENDED.offset("attempt"), 2).astype(np.int32)),
         "outcome": outcome.column(),
-        "state": _state_names().take(pa.array(_STATE_OF_CODE[data[at + 10]], mask=lacks)),
+        "state": _state_names().take(pa.array(_STATE_OF_CODE[data[state_at]], mask=lacks)),
         "error_type": error_type.column(lacks),
         "worker": worker.column(),
-        "created_at": _instants(_number(words, at + 4, 6), lacks),
-        "ended_at": _instants(_number(words, starts + 13, 6), None),
-        "waited_ms": pa.array(_number(words, starts + 3, 6)),
+        "created_at": _instants(_number(words, at + _AFTER["created"], 6), lacks),
+        "ended_at": _instants(_number(words, starts + ENDED.offset("ended"), 6), None),
+        "waited_ms": pa.array(_number(words, starts + ENDED.offset("waited_ms"), 6)),
         "ran_us": pa.array(_decimal(words, ran_us)),
         "cpu_us": pa.array(_decimal(words, cpu_us)),
-        "bytes": pa.array(_number(words, starts + 9, 4)),
+        "bytes": pa.array(_number(words, starts + ENDED.offset("bytes"), 4)),
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
 

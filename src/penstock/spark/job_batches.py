@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from penstock.codec.attempts import open_error
 from penstock.codec.ids import id_text
-from penstock.codec.records import open_error
 from penstock.codec.values import is_raw_result
 from penstock.model.jobs import FINAL_STATES, STATES_BY_CODE
 from penstock.spark.schemas import JOBS, RESULTS, arrow_schema

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from penstock.codec.chunks import EMPTY, STRING, array_header, pack_chunk, pack_string
-from penstock.codec.records import pack_head
+from penstock.codec.heads import pack_head
 from penstock.errors import InvalidArgument, Unserialisable
 from penstock.model.job_options import JobOptions, make_options
 from penstock.model.staging import MAX_CHUNK_JOBS, batch_tag

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.codec.records import open_handed_over
+from penstock.codec.handed_out import open_handed_over
 from penstock.errors import PenstockError
 from penstock.worker.desk import Desk
 from penstock.worker.job_feed import JobFeed

@@ -8,7 +8,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.client.functions import run_job
-from penstock.codec.records import open_handed_over
+from penstock.codec.handed_out import open_handed_over
 from penstock.connection.wire import join_packed, pack_ahead
 from penstock.executors.job_context import JobContext
 from penstock.model.jobs import Report

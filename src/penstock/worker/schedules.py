@@ -6,7 +6,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from penstock.codec.records import pack_head
+from penstock.codec.heads import pack_head
 from penstock.codec.values import words_of
 from penstock.connection.job_ids import new_ids
 from penstock.errors import PenstockError, QueueFull

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from penstock.client._async.deletion import delete_jobs
 from penstock.client._async.job_lists import AsyncJobLists
 from penstock.client._async.job_sending import AsyncJobSending
-from penstock.codec.records import open_event
+from penstock.codec.notices import open_event
 from penstock.connection.subscription import AsyncSubscription, alisten
 from penstock.errors import InvalidArgument, QueueNotFound
 from penstock.model.job_filters import listing_of, make_filter, matches

@@ -8,8 +8,8 @@ import time
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from penstock.client._sync.final_check import find_ended
+from penstock.codec.attempts import open_error
 from penstock.codec.ids import id_text
-from penstock.codec.records import open_error
 from penstock.codec.values import open_result
 from penstock.connection.transport import Arrivals
 from penstock.errors import (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from penstock.client._sync.deletion import delete_jobs
 from penstock.client._sync.job_lists import JobLists
 from penstock.client._sync.job_sending import JobSending
-from penstock.codec.records import open_event
+from penstock.codec.notices import open_event
 from penstock.connection.subscription import Subscription, listen
 from penstock.errors import InvalidArgument, QueueNotFound
 from penstock.model.job_filters import listing_of, make_filter, matches

@@ -7,8 +7,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from penstock.codec.attempts import pack_error
 from penstock.codec.failures import crash_of
-from penstock.codec.records import pack_error
 from penstock.model.names import check_worker_name
 from penstock.model.queues import Returned
 from penstock.model.workers import LEASE_MS

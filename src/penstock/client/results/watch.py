@@ -24,7 +24,7 @@ from penstock.client.results.ending_channel import (
     EndingChannel,
     ending_of,
 )
-from penstock.codec.records import done_notice, open_notice
+from penstock.codec.notices import done_notice, open_notice
 from penstock.connection.job_ids import age_of
 from penstock.connection.retry import Patience
 from penstock.connection.store import Store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.codec.records import open_ended_attempt
+from penstock.codec.attempts import open_ended_attempt
 from penstock.errors import QueueFull
 from penstock.model.history import HistoryBounds, Mark
 from penstock.model.numbers import whole_number

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from penstock.codec.records import (
-    StoredJob,
-    open_attempt,
-    open_job,
-    open_stored_job,
-)
+from penstock.codec.attempts import open_attempt
+from penstock.codec.records import StoredJob, open_job, open_stored_job
 from penstock.model.jobs import STATES_BY_CODE, Attempt, JobInfo, JobState
 from penstock.model.queues import Deleted
 from penstock.store.command import Command, Operation, unexpected

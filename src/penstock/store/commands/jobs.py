@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from penstock.codec.handed_out import HandedOutJobs, open_handed_out
 from penstock.codec.ids import id_text
-from penstock.codec.records import HandedOutJobs, open_handed_out, unknown_layout
+from penstock.codec.layouts import unknown_layout
 from penstock.errors import JobConflict, QueueFull, StoreError, WrongKind
 from penstock.model.jobs import JobClaim, Report
 from penstock.model.queues import MAX_HELD, Returned

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.codec.records import unknown_layout
+from penstock.codec.layouts import unknown_layout
 from penstock.errors import QueueNotFound
 from penstock.model.numbers import whole_number
 from penstock.model.queues import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from penstock.codec.records import unknown_layout
+from penstock.codec.layouts import unknown_layout
 from penstock.errors import BatchTooLarge, PayloadTooLarge, StageLost, WrongKind
 from penstock.model.jobs import LAYOUT
 from penstock.model.staging import NOT_KEPT, REMEMBER_MS, STAGE_MS, Keep, Moved, Stage

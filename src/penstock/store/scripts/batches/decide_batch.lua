@@ -1,8 +1,8 @@
 -- Decide a batch: from now on all that its stages hold belongs to the queue, and is moved there chunk by chunk.
 --
 -- The only decision there is, in one step: before it nothing of the batch is in the queue, after it all of it will be,
--- even if nobody who took part in it is left. A batch is decided once under its name, or once for each version if its name
--- is that of a stream whose versions grow; whatever else was staged for it is dropped.
+-- even if no program that took part in it is left. A batch is decided once under its name, or once for each version if
+-- its name is that of a stream whose versions grow; whatever else was staged for it is dropped.
 --
 -- KEYS[1] memory       string  last operation of this lane
 -- KEYS[2] meta         hash    settings and counters of the queue
@@ -35,7 +35,8 @@
 --         {'other_layout', layout}            the queue was written by another version
 -- include clock memory queue
 local memory, meta, moving, batches, batch_times, keeps = unpack(KEYS, 1, 6)
-local operation, incarnation, batch, version, kind, rows, largest, layout, remember_ms, tag, keep_ms = unpack(ARGV, 1, 11)
+local operation, incarnation, batch, version, kind, rows, largest, layout, remember_ms, tag, keep_ms =
+  unpack(ARGV, 1, 11)
 local FIRST_STAGE, FIRST_CHUNKS, FORGET_AT_ONCE = 7, 12, 10
 
 local done = lib.recall(memory, operation)
@@ -45,7 +46,8 @@ local known, stored_kind, stored_layout, enqueued, max_bytes = unpack(redis.call
   'layout', 'enqueued', 'max_bytes'))
 local last = redis.call('HGET', batches, batch)
 local now = lib.now_ms()
-local forgotten = redis.call('ZRANGEBYSCORE', batch_times, '-inf', lib.whole(now - tonumber(remember_ms)), 'LIMIT', 0, FORGET_AT_ONCE)
+local oldest = lib.whole(now - tonumber(remember_ms))
+local forgotten = redis.call('ZRANGEBYSCORE', batch_times, '-inf', oldest, 'LIMIT', 0, FORGET_AT_ONCE)
 local ended = redis.call('ZRANGEBYSCORE', keeps, '-inf', lib.whole(now), 'LIMIT', 0, FORGET_AT_ONCE)
 redis.call('LLEN', moving) -- a key of the wrong type must be found before the first write
 local missing = nil
@@ -77,8 +79,7 @@ elseif kind == 'jobs' and tonumber(max_bytes) and tonumber(largest) > tonumber(m
 end
 if refusal then
   -- A no is remembered as well, or a copy of the request that arrives late could still decide what was refused.
-  lib.allow_when_full(memory)
-  return lib.remember(memory, operation, refusal)
+  return lib.end_early(memory, operation, refusal)
 end
 
 -- The first write may be refused when the store is full; nothing is written then.

@@ -27,3 +27,10 @@ function lib.remember(memory, operation, reply)
   redis.call('SET', memory, operation .. ' ' .. cmsgpack.pack(reply), 'PX', lib.MEMORY_MS)
   return reply
 end
+
+-- Ends a request that has written nothing. The reply is remembered, or a copy of the request that arrives late could
+-- still do what was refused; and that must be possible on a full store.
+function lib.end_early(memory, operation, reply)
+  lib.allow_when_full(memory)
+  return lib.remember(memory, operation, reply)
+end

@@ -1,5 +1,5 @@
--- The clock of simulations and of tests, set by whoever runs them: one for each namespace, so that those on one server
--- do not disturb each other. Production scripts never contain this.
+-- The clock of simulations and of tests, which set it: one for each namespace, so that those on one server do not
+-- disturb each other. Production scripts never contain this.
 function lib.now_ms()
   local namespace = string.match(KEYS[1], '^{([%w_.~%%-]+)')
   return tonumber(redis.call('GET', 'penstock:simulated_clock' .. ':' .. namespace) or '0')

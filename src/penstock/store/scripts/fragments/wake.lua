@@ -12,7 +12,7 @@ function lib.wake_workers(idle, wake_channel, tasks)
   for _ = 1, redis.call('SCARD', idle) do
     if wanted == 0 then return end
     local worker = lib.name_of(redis.call('SPOP', idle))
-    -- Nobody listening means that this worker is gone or reconnecting; it looks by itself when it is back.
+    -- Without a listener, this worker is gone or reconnecting; it asks for work when it is back.
     if lib.publish(wake_channel .. worker, '') > 0 then wanted = wanted - 1 end
   end
 end

@@ -1,7 +1,7 @@
 -- Cancel jobs: those that wait are cancelled at once, those that run are asked to end.
 --
--- One step for each job's record, place, unique key, counts and event. A running job stays with its worker, which is told;
--- it is cancelled when the worker says that it has ended, or when the worker dies.
+-- One step for each job's record, place, unique key, counts and event. A running job stays with its worker, which is
+-- told; it is cancelled when the worker says that it has ended, or when the worker dies.
 --
 -- KEYS[1] memory     string  last operation of this lane
 -- KEYS[2] meta       hash    settings and counters; its tag names all other keys of the queue
@@ -10,7 +10,7 @@
 --
 -- Returns {'ok', word...}       for each: 'cancelled', 'asked', 'absent', or the code of the state that it is in
 --         {'other_layout', layout}     the queue was written by another version
--- include clock channels memory chunks model
+-- include clock channels memory chunks model forms
 -- include from jobs: keys queue records changes lines endings
 local memory, keys = KEYS[1], lib.keys_beside(KEYS[2])
 local operation = ARGV[1]

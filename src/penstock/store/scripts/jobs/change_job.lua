@@ -13,7 +13,7 @@
 --         {'absent'}            there is no such job
 --         {'state', state}      the job is in a state in which this cannot be changed
 --         {'other_layout', layout}     the queue was written by another version
--- include clock channels memory chunks wake model
+-- include clock channels memory chunks wake model forms
 -- include from jobs: keys queue records changes lines endings
 local memory, keys = KEYS[1], lib.keys_beside(KEYS[2])
 local operation, id, change, value = unpack(ARGV)
@@ -25,25 +25,18 @@ lib.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs'}, zset = {'level
 local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 local facts = lib.read_facts(keys, {id})[1]
-if not facts then
-  lib.allow_when_full(memory)
-  return lib.remember(memory, operation, {'absent'})
-end
+if not facts then return lib.end_early(memory, operation, {'absent'}) end
 local now, changes = lib.now_ms(), lib.new_changes()
 local due = change == 'delay' and now + tonumber(value) or tonumber(value)
 local state = facts.state
 if change ~= 'priority' then state = due > now and lib.SCHEDULED or lib.READY end
 local is_waiting = facts.state == lib.SCHEDULED or facts.state == lib.READY
 if not is_waiting or not lib.may_move(facts.state, state) then
-  lib.allow_when_full(memory)
-  return lib.remember(memory, operation, {'state', facts.state})
+  return lib.end_early(memory, operation, {'state', facts.state})
 end
 local is_so = facts.state == lib.READY and state == lib.READY
 if change == 'priority' then is_so = facts.head.priority == tonumber(value) end
-if is_so then
-  lib.allow_when_full(memory)
-  return lib.remember(memory, operation, {'ok', state}) -- it keeps its place
-end
+if is_so then return lib.end_early(memory, operation, {'ok', state}) end -- it keeps its place
 
 local head = change == 'priority' and lib.reprioritised(facts.head, tonumber(value)) or facts.head
 lib.check_moves(keys, {facts}, state)
@@ -58,7 +51,7 @@ if change == 'priority' then
   -- The record is what a worker gets, so it must say the same.
   local record = redis.call('HGET', keys.jobs, id)
   local _, data_at = lib.facts_of_record(record)
-  redis.call('HSET', keys.jobs, id, lib.record_packer(facts.created, head)(facts.number, string.sub(record, data_at)))
+  redis.call('HSET', keys.jobs, id, lib.pack_record(facts.created, facts.number, head, string.sub(record, data_at)))
 else
   lib.move_job(changes, id, facts, state, now)
   facts.since = math.max(due, 0)
@@ -71,7 +64,7 @@ else
   lib.free_unique(keys, id, facts, lib.UNIQUE_SCHEDULED)
   local turn = lib.next_turns(keys, 1)
   if turn then facts.turn = turn + 1 end
-  if change ~= 'priority' then lib.tell(keys, changes, 'promoted', id, facts) end
+  if change ~= 'priority' then lib.add_event(keys, changes, 'promoted', id, facts) end
 end
 lib.keep_facts(changes, id, facts)
 if state == lib.READY then lib.send_to_lines(keys, {{id, facts}}) end

@@ -1,5 +1,5 @@
--- Delete jobs of a queue, some at a time: first what was decided to be in it, then what waits, then what is finished. What
--- runs is left alone.
+-- Delete jobs of a queue, some at a time: first what was decided to be in it, then what waits, then what is finished.
+-- What runs is left alone.
 --
 -- Called again until nothing is left, and then once more with `last`, which takes the queue itself away unless
 -- something has come in or still runs.
@@ -13,7 +13,7 @@
 -- Returns {'ok', removed, left, running, incarnation}   the incarnation to take off the list of queues, or empty
 --         {'no_queue'}                                  there is no such queue
 --         {'other_layout', layout}                             the queue was written by another version
--- include clock channels memory chunks stages model
+-- include clock channels memory chunks stages model forms
 -- include from jobs: keys queue records changes lines endings
 local memory, keys = KEYS[1], lib.keys_beside(KEYS[2])
 local operation, limit, last = ARGV[1], tonumber(ARGV[2]), ARGV[3]
@@ -22,13 +22,11 @@ local done = lib.recall(memory, operation)
 if done then return done end
 
 lib.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs', 'progress'},
-  zset = {'due', 'finished', 'buried', 'windows', 'levels', 'unparks', 'batch_times', 'keeps'}, set = {'unhandled_types'}, list = {'moving'}})
+  zset = {'due', 'finished', 'buried', 'windows', 'levels', 'unparks', 'batch_times', 'keeps'},
+  set = {'unhandled_types'}, list = {'moving'}})
 redis.call('HLEN', keys.batches)
 local incarnation, staged = unpack(redis.call('HMGET', keys.meta, 'incarnation', 'staged'))
-if not incarnation then
-  lib.allow_when_full(memory)
-  return lib.remember(memory, operation, {'no_queue'})
-end
+if not incarnation then return lib.end_early(memory, operation, {'no_queue'}) end
 local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 
@@ -72,14 +70,14 @@ for index, facts in ipairs(all) do
   else
     lib.tally(changes, 'waiting_bytes', -facts.bytes)
     lib.tally(changes, 'discarded', 1)
-    lib.notify(keys, changes, id, '-', '')
+    lib.add_notice(keys, changes, id, '-', '')
   end
   for _, flag in ipairs({lib.UNIQUE_QUEUED, lib.UNIQUE_UNTIL_DONE, lib.UNIQUE_WINDOW, lib.UNIQUE_SCHEDULED}) do
     lib.free_unique(keys, id, facts, flag)
   end
   lib.leave_state(changes, facts, id)
   lib.forget_job(keys, changes, id, facts)
-  lib.tell(keys, changes, 'removed', id, facts)
+  lib.add_event(keys, changes, 'removed', id, facts)
 end
 lib.write_changes(keys, changes, now)
 
@@ -109,11 +107,13 @@ if last == '1' and left == 0 and running == 0 then
     redis.call('UNLINK', keys['parked:'] .. key)
     redis.call('ZREM', keys.unparks, key)
   end
-  left = redis.call('ZCARD', keys.levels) + redis.call('SCARD', keys.unhandled_types) + redis.call('ZCARD', keys.unparks)
+  left = redis.call('ZCARD', keys.levels) + redis.call('ZCARD', keys.unparks)
+  left = left + redis.call('SCARD', keys.unhandled_types)
   if left == 0 then
     lib.keep_newest(keys)
     for _, kind in ipairs({'meta', 'unique_jobs', 'windows', 'limits', 'buckets', 'busy', 'shares', 'paused_types',
-        'suspects', 'progress', 'alarms', 'batches', 'batch_times', 'keeps', 'schedules', 'slots', 'history', 'marks'}) do
+        'suspects', 'progress', 'alarms', 'batches', 'batch_times', 'keeps',
+        'schedules', 'slots', 'history', 'marks'}) do
       redis.call('UNLINK', keys[kind])
     end
     gone = incarnation

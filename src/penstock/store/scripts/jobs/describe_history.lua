@@ -1,14 +1,14 @@
 -- Say what the history of a queue has, what may be missing after an entry, and who reads it.
 --
--- One step, so that these facts belong together. Trimming removes the oldest entries first: whoever finds that an entry is
--- still there knows that nothing after it is lost.
+-- One step, so that these facts belong together. Trimming removes the oldest entries first: a reader that finds an
+-- entry still there knows that nothing after it is lost.
 --
 -- KEYS[1] meta    hash    settings and counters; its tag names all other keys of the queue
 -- ARGV[1] anchor  string  place of the entry to look for
 --
--- Returns {'ok', now, incarnation, length, added, first, last, is_there, next, cap, marks}   an incarnation or a place is
---                     empty if there is none; added: how many entries there ever were, -1 if the server does not count
---                     them; is_there: 1 if the anchor is; next: the first entry after it; marks: reader, mark, ...
+-- Returns {'ok', now, incarnation, length, added, first, last, is_there, next, cap, marks}   an incarnation or a place
+--                     is empty if there is none; added: how many entries there ever were, -1 if the server does not
+--                     count them; is_there: 1 if the anchor is; next: the first entry after it; marks: reader, mark
 --         {'tasks'}           the queue holds plain tasks
 --         {'other_layout', layout}   the queue was written by another version
 -- include clock model

@@ -7,7 +7,7 @@
 -- Returns {'ok', now, facts, name, value, ...}   what was found, by name
 --         {'absent'}            there is no such job
 --         {'other_layout', layout}     the queue was written by another version
--- include clock chunks model
+-- include clock chunks model forms
 -- include from jobs: keys types records lines limits
 local keys = lib.keys_beside(KEYS[1])
 local id, depth = ARGV[1], tonumber(ARGV[2])
@@ -38,7 +38,8 @@ if waits and head.expires_ms > 0 and facts.since + head.expires_ms <= now then
 end
 if facts.state == lib.READY then
   local ahead = 0
-  for _, priority in ipairs(redis.call('ZRANGEBYSCORE', keys.levels, '-inf', '(' .. lib.whole(head.priority), 'LIMIT', 0, 1000)) do
+  local below = '(' .. lib.whole(head.priority)
+  for _, priority in ipairs(redis.call('ZRANGEBYSCORE', keys.levels, '-inf', below, 'LIMIT', 0, 1000)) do
     for _, tenant in ipairs(redis.call('ZRANGE', keys['ring:'] .. priority, 0, 999)) do
       ahead = ahead + redis.call('LLEN', keys['line:'] .. priority .. ':' .. tenant)
     end
@@ -59,9 +60,10 @@ if facts.state == lib.READY then
   local unhandled, is_unhandled = aside_before(keys['unhandled:'] .. head.type)
   say('parked_before', parked)
   say('aside_before', parked + unhandled)
-  -- Whoever is put aside is not in line: what stands there does not hold it back.
+  -- A job that was put aside is not in line: the jobs there do not hold it back.
   local is_aside = is_parked or is_unhandled
-  local at = is_aside and 0 or redis.call('LPOS', keys['line:'] .. head.line, lib.entry_of(id, facts), 'MAXLEN', depth + 1)
+  local line, entry = keys['line:'] .. head.line, lib.entry_of(id, facts)
+  local at = is_aside and 0 or redis.call('LPOS', line, entry, 'MAXLEN', depth + 1)
   say('ahead_in_line', at or -1)
   say('tenants', redis.call('ZCARD', keys['ring:'] .. lib.whole(head.priority)))
   say('share', tonumber(redis.call('HGET', keys.shares, head.tenant) or '1'))

@@ -6,7 +6,7 @@
 --
 -- Returns {'ok', process, id, record, 'failures crashes', ...}
 --         {'other_layout', layout}   the queue was written by another version
--- include clock chunks model
+-- include clock chunks model forms
 -- include from jobs: keys records
 local keys, running = lib.keys_beside(KEYS[1]), KEYS[2]
 local refusal = lib.refuse_layout(keys)

@@ -29,10 +29,7 @@ lib.allow_when_full(memory)
 local refusal = lib.refuse_queue(memory, operation, known, incarnation)
 if refusal then return refusal end
 refusal = lib.refuse_kind(keys)
-if refusal then
-  lib.allow_when_full(memory)
-  return lib.remember(memory, operation, refusal)
-end
+if refusal then return lib.end_early(memory, operation, refusal) end
 
 if not known then lib.create_queue(keys.meta, incarnation) end
 if redis.call('HEXISTS', keys.meta, 'kind') == 0 then lib.become_job_queue(keys) end

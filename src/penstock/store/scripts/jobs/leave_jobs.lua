@@ -1,7 +1,7 @@
 -- Take a worker off a queue of jobs and give everything it holds back, each job to its old place.
 --
--- One step, so that the worker starts nothing more the moment its jobs are back. Doing it again changes nothing, so any
--- number of peers may try to recover one worker.
+-- One step, so that the worker starts nothing more the moment its jobs are back. Doing it again changes nothing, so
+-- any number of peers may try to recover one worker.
 --
 -- KEYS[1] memory     string  last operation of this lane
 -- KEYS[2] meta       hash    settings and counters; its tag names all other keys of the queue
@@ -14,7 +14,7 @@
 -- Returns {'ok', returned, dead}     how many jobs wait again, and how many have come to their end
 --         {'tasks'}                  the queue holds plain tasks, and was made anew since; leave_queue is for those
 --         {'other_layout', layout}          the queue was written by another version
--- include clock channels memory chunks wake model
+-- include clock channels memory chunks wake model forms
 -- include from jobs: keys queue records changes lines endings limits choose settle
 local memory, keys, running = KEYS[1], lib.keys_beside(KEYS[2]), KEYS[3]
 local operation, worker, lost, death = unpack(ARGV)
@@ -27,9 +27,8 @@ lib.guard(keys, {hash = {'meta', 'jobs', 'facts', 'types'}, zset = {'levels', 'f
 keys.is_used = lib.guard_rare(keys)
 local refusal = lib.refuse_layout(keys)
 if refusal and redis.call('SISMEMBER', keys.members, worker) == 0 then
-  -- Whoever was not let in has nothing to leave, and could never go otherwise.
-  lib.allow_when_full(memory)
-  return lib.remember(memory, operation, {'ok', 0, 0})
+  -- A worker that was never let in has nothing to leave; if it were refused, it could never stop.
+  return lib.end_early(memory, operation, {'ok', 0, 0})
 end
 if refusal then return refusal end
 local settings = lib.read_settings(keys)
@@ -42,7 +41,8 @@ local ids = lib.get_fields(running, processes)
 local now, all, held = lib.now_ms(), lib.read_facts(keys, ids), {}
 for index, facts in ipairs(all) do
   if facts then
-    -- What is still held when the worker goes has begun, as far as is known: it must not run twice if that was asked for.
+    -- What is still held when the worker goes has begun, as far as is known: it must not run twice if that was asked
+    -- for.
     local is_over = lost == '1' or lib.has(facts.head.flags, lib.AT_MOST_ONCE)
     local ran_us = lib.whole(math.max(1, (now - facts.started) * 1000))
     held[#held + 1] = {processes[index], ids[index], facts, is_over and 'lost' or 'stopped', ran_us, '0', '0', '',
@@ -61,6 +61,6 @@ redis.call('HDEL', keys.suspects, worker)
 local back, unparked = lib.settle_jobs(keys, changes, running, worker, held, now)
 lib.write_changes(keys, changes, now)
 redis.call('DEL', running)
--- The worker may have been woken for jobs that it never took, or have been the one to get up for what is due.
+-- The worker may have been woken for jobs that it never took, or hold the alarm for what falls due next.
 lib.wake_workers(keys.idle, keys['wake:'], math.max(back + unparked, 1))
 return lib.remember(memory, operation, {'ok', back, #held - back})

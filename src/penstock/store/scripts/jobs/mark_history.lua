@@ -1,8 +1,8 @@
 -- Note how far a reader has come in the history, and remove what no reader needs any more.
 --
 -- One step, so that nothing is removed that a mark set meanwhile would have kept. While a mark is younger than a week
--- the history grows beyond its usual length, up to its cap; what all readers have read goes here, the oldest first, but
--- the usual length is kept for everybody else.
+-- the history grows beyond its usual length, up to its cap; what all readers have read goes here, the oldest first,
+-- but the usual length is kept for everybody else.
 --
 -- KEYS[1] memory     string  last operation of this lane
 -- KEYS[2] meta       hash    settings and counters; its tag names all other keys of the queue

@@ -1,6 +1,7 @@
 -- Put a job where its state says that it stands, if it is not there; for repairs.
 --
--- One step, and everything is looked at before anything is written, so a job that is where it should be stays as it is.
+-- One step, and everything is looked at before anything is written, so a job that is where it should be stays as it
+-- is.
 --
 -- KEYS[1] meta   hash  settings and counters; its tag names all other keys of the queue
 -- ARGV[1] write  int   0: only say whether something is wrong
@@ -9,7 +10,7 @@
 --
 -- Returns {'ok', wrong}       1 if something was wrong
 --         {'other_layout', layout}   the queue was written by another version
--- include clock channels chunks wake model
+-- include clock channels chunks wake model forms
 -- include from jobs: keys records changes lines
 local keys = lib.keys_beside(KEYS[1])
 local write, id, depth = ARGV[1] == '1', ARGV[2], tonumber(ARGV[3])

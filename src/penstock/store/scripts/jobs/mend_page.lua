@@ -10,8 +10,8 @@
 --
 -- Returns {'ok', wrong}       how much was wrong
 --         {'other_layout', layout}   the queue was written by another version
--- include clock chunks model
--- include from jobs: keys records changes
+-- include clock chunks model forms
+-- include from jobs: keys records
 local keys = lib.keys_beside(KEYS[1])
 local write, listing, page = ARGV[1] == '1', ARGV[2], ARGV[3]
 local FIRST_ID = 4

@@ -11,7 +11,7 @@
 --
 -- Returns {'ok', wrong}       1 if there was something
 --         {'other_layout', layout}   the queue was written by another version
--- include clock chunks model
+-- include clock chunks model forms
 -- include from jobs: keys records
 local keys = lib.keys_beside(KEYS[1])
 local write, kind, owner, holder = ARGV[1] == '1', unpack(ARGV, 2)
@@ -40,7 +40,8 @@ local function is_gone()
   if kind == 'slots' then return redis.call('HEXISTS', keys.schedules, owner) == 0 end
   if kind == 'windows' then return redis.call('HEXISTS', keys.unique_jobs, owner) == 0 end
   if kind == 'unique_jobs' then
-    if redis.call('HGET', keys.unique_jobs, owner) ~= holder or redis.call('ZSCORE', keys.windows, owner) then return false end
+    if redis.call('HGET', keys.unique_jobs, owner) ~= holder then return false end
+    if redis.call('ZSCORE', keys.windows, owner) then return false end
     local facts = redis.call('HEXISTS', keys.jobs, holder) == 1 and lib.read_facts(keys, {holder})[1]
     return not facts or not may_hold(facts)
   end

@@ -1,24 +1,26 @@
--- Move one chunk of jobs, of those that were decided to be in the queue, into it; part of it if there is no room for all.
+-- Move one chunk of jobs, of those that were decided to be in the queue, into it; part of it if there is no room for
+-- all.
 --
--- One step, so that a job is either in its stage or in the queue. Jobs without an id get one of those that were sent along;
--- a copy of the request that arrives late would give them again, to jobs of the next chunk, if the first that had them are
--- gone by then. So the request has a number, though the next chunk is whatever is next in the store. What cannot be
--- added any more (its id or its unique key is taken) is counted, as the batch is decided. On a full store nothing is
--- moved while jobs wait; when none does, a chunk is moved all the same, as only work that is done makes room.
+-- One step, so that a job is either in its stage or in the queue. Jobs without an id get one of those that were sent
+-- along; a copy of the request that arrives late would give them again, to jobs of the next chunk, if the first that
+-- had them are gone by then. So the request has a number, though the next chunk is whatever is next in the store. What
+-- cannot be added any more (its id or its unique key is taken) is counted, as the batch is decided. On a full store
+-- nothing is moved while jobs wait; when none does, a chunk is moved all the same, as only work that is done makes
+-- room.
 --
 -- KEYS[1] memory     string  last operation of this lane
 -- KEYS[2] meta       hash    settings and counters; its tag names all other keys of the queue
 -- ARGV[1] operation  int     number of this operation in its lane
 -- ARGV[2] ids...     int     new ids, at least as many as a chunk has jobs
 --
--- Returns {'ok', moved, merged, left}  so many were moved, of which so many were not added; so many are left to be moved
+-- Returns {'ok', moved, merged, left}  how many were moved, were of these not added, are left to be moved
 --         {'taken'}                    a job with one of these ids is there already; make others, then send again
 --         {'no_room', left}            the queue is full
 --         {'empty'}                    there is nothing to move
 --         {'no_number', name}          what new jobs need is stored but is no number
 --         {'tasks'}                    the queue holds plain tasks
 --         {'other_layout', layout}            the queue was written by another version
--- include clock channels memory chunks wake stages model
+-- include clock channels memory chunks wake stages model forms
 -- include from jobs: keys queue records changes lines endings admit
 local memory, operation, FIRST_ID = KEYS[1], ARGV[1], 2
 
@@ -28,8 +30,7 @@ if done then return done end
 local keys = lib.keys_beside(KEYS[2])
 
 local function refuse(reply)
-  lib.allow_when_full(memory)
-  return lib.remember(memory, operation, reply)
+  return lib.end_early(memory, operation, reply)
 end
 
 -- Gives every job without an id the next of those that were sent along. Returns whether there was one.
@@ -83,7 +84,8 @@ local max_length, max_bytes = tonumber(keys.settings.max_length), tonumber(keys.
 local fitting, rest = groups, {}
 if max_length or max_bytes then
   fitting, rest = split_groups(groups, max_length and max_length - waiting, max_bytes and max_bytes - bytes)
-  -- When nothing waits, one job goes in whatever its size: the limit may have been lowered since the batch was decided.
+  -- When nothing waits, one job goes in whatever its size: the limit may have been lowered since the batch was
+  -- decided.
   if #fitting == 0 and waiting == 0 then fitting, rest = split_groups(groups, 1) end
   if #fitting == 0 then return refuse({'no_room', staged}) end
 end

@@ -14,7 +14,7 @@
 -- Returns {'ok'}
 --         {'lease_lost'}      the worker does not hold the job any more
 --         {'other_layout', layout}   the queue was written by another version
--- include clock channels memory chunks model
+-- include clock channels memory chunks model forms
 -- include from jobs: keys queue records changes endings
 local memory, keys, running = KEYS[1], lib.keys_beside(KEYS[2]), KEYS[3]
 local operation, process, progress, max_lines = unpack(ARGV, 1, 4)
@@ -27,10 +27,7 @@ local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 local id = redis.call('HGET', running, process)
 local facts = id and lib.read_facts(keys, {id})[1]
-if not facts then
-  lib.allow_when_full(memory)
-  return lib.remember(memory, operation, {'lease_lost'})
-end
+if not facts then return lib.end_early(memory, operation, {'lease_lost'}) end
 local log = keys['log:'] .. id
 redis.call('LLEN', log)
 
@@ -39,7 +36,7 @@ local marks = facts.marks
 if progress ~= '' then
   redis.call('HSET', keys.progress, id, progress)
   marks = lib.with(marks, lib.HAS_PROGRESS)
-  lib.tell(keys, changes, 'progress', id, facts, progress)
+  lib.add_event(keys, changes, 'progress', id, facts, progress)
 end
 if #ARGV > 4 then
   for index = 5, #ARGV do redis.call('RPUSH', log, lib.whole(now) .. ' ' .. ARGV[index]) end

@@ -1,4 +1,5 @@
--- Read a page of the jobs of one list (a state, and perhaps a type, tenant or tag) in the order in which they were sent.
+-- Read a page of the jobs of one list (a state, and perhaps a type, tenant or tag) in the order in which they were
+-- sent.
 --
 -- Takes the same time wherever the page is and however many jobs there are: pages are found by number, and no page of
 -- the directory is empty.

@@ -17,7 +17,7 @@ redis.call('SREM', keys.idle, worker, '+' .. worker)
 local had_alarm = redis.call('ZREM', keys.alarms, worker) == 1
 local has_more = redis.call('ZCARD', keys.levels) > 0 or redis.call('SCARD', keys.unhandled_types) > 0
 if had_alarm or has_more then lib.wake_workers(keys.idle, keys['wake:'], 1) end
--- Whoever has been failed meanwhile fires nothing, or its alarm would stand there for nobody.
+-- A worker that was failed meanwhile fires nothing; its alarm would keep others from setting one.
 if not is_busy or redis.call('SISMEMBER', keys.members, worker) == 0 then return {'ok', -1, {}} end
 local now = lib.now_ms()
 return {'ok', lib.set_slot_alarm(keys, worker, now), lib.due_schedules(keys, now)}

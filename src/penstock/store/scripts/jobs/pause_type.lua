@@ -28,7 +28,7 @@ lib.allow_when_full(memory)
 refusal = lib.refuse_rule(memory, operation, keys, incarnation)
 if refusal then return refusal end
 if paused == '1' then
-  lib.open_for_rule(keys, incarnation)
+  lib.create_for_rule(keys, incarnation)
   redis.call('SADD', keys.paused_types, type)
 elseif redis.call('SREM', keys.paused_types, type) == 1 then
   lib.wake_workers(keys.idle, keys['wake:'], 1 + unhandled)

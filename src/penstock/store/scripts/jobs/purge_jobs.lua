@@ -9,7 +9,7 @@
 --
 -- Returns {'ok', purged, left}   how many went, and how many finished jobs are left
 --         {'other_layout', layout}      the queue was written by another version
--- include clock channels memory chunks model
+-- include clock channels memory chunks model forms
 -- include from jobs: keys queue records changes lines endings
 local memory, keys = KEYS[1], lib.keys_beside(KEYS[2])
 local operation, limit, states, before = unpack(ARGV)

@@ -1,7 +1,7 @@
 -- Store a schedule and when it is due next, in the place of one of the same name.
 --
--- When it is due next depends on the time and on what was stored before, so whoever works it out says what was read. If
--- that is not so any more, as when it was fired since, a slot could be fired twice or be passed over.
+-- When it is due next depends on the time and on what was stored before, so the caller, which works it out, says what
+-- it has read. If that is not so any more, as when it was fired since, a slot could be fired twice or be passed over.
 --
 -- KEYS[1] memory       string  last operation of this lane
 -- KEYS[2] meta         hash    settings and counters; its tag names all other keys of the queue
@@ -10,7 +10,7 @@
 -- ARGV[3] name         string
 -- ARGV[4] definition   bytes
 -- ARGV[5] slot         int     when it is due next (ms since 1970), or empty: never again
--- ARGV[6] read         bytes   the definition and the slot that were read, with a space between; '*' if it does not matter
+-- ARGV[6] read         bytes   the definition and the slot that were read, with a space between; '*': any
 -- ARGV[7] max          int     how many schedules a queue may have
 --
 -- Returns {'ok', new}          1 if there was none of this name
@@ -29,12 +29,12 @@ local done = lib.recall(memory, operation)
 if done then return done end
 
 lib.guard(keys, {hash = {'meta', 'schedules'}, zset = {'slots'}, set = {'idle'}})
-local stored, stored_slot = redis.call('HGET', keys.schedules, name) or '', redis.call('ZSCORE', keys.slots, name) or ''
+local stored = redis.call('HGET', keys.schedules, name) or ''
+local stored_slot = redis.call('ZSCORE', keys.slots, name) or ''
 local is_over = slot ~= '' and slot ~= stored_slot and tonumber(slot) <= lib.now_ms()
--- Whoever comes with an incarnation was asked for one, and has to hear what becomes of it.
+-- A caller that sends an incarnation was asked for one, and must be told what became of it.
 if incarnation == '' and read ~= '*' and (is_over or read ~= stored .. ' ' .. stored_slot) then
-  lib.allow_when_full(memory)
-  return lib.remember(memory, operation, {'late'})
+  return lib.end_early(memory, operation, {'late'})
 end
 local known = redis.call('HGET', keys.meta, 'incarnation')
 local refusal = lib.refuse_queue(memory, operation, known, incarnation)
@@ -44,14 +44,11 @@ local count = redis.call('HLEN', keys.schedules)
 if not refusal and count >= tonumber(max) and redis.call('HEXISTS', keys.schedules, name) == 0 then
   refusal = {'too_many', count}
 end
-if refusal then
-  lib.allow_when_full(memory)
-  return lib.remember(memory, operation, refusal)
-end
+if refusal then return lib.end_early(memory, operation, refusal) end
 
 if not known then lib.create_queue(keys.meta, incarnation) end
 if redis.call('HEXISTS', keys.meta, 'kind') == 0 then lib.become_job_queue(keys) end
 local is_new = redis.call('HSET', keys.schedules, name, definition)
 if slot == '' then redis.call('ZREM', keys.slots, name) else redis.call('ZADD', keys.slots, slot, name) end
-lib.wake_workers(keys.idle, keys['wake:'], 1) -- somebody has to know when to get up
+lib.wake_workers(keys.idle, keys['wake:'], 1) -- it sets an alarm for what is due next
 return lib.remember(memory, operation, {'ok', is_new})

@@ -15,7 +15,8 @@ local after, until_, limit = unpack(ARGV)
 local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 local reply = {'ok'}
-for _, entry in ipairs(redis.call('XRANGE', keys.history, after == '-' and '-' or '(' .. after, until_, 'COUNT', limit)) do
+local first = after == '-' and '-' or '(' .. after
+for _, entry in ipairs(redis.call('XRANGE', keys.history, first, until_, 'COUNT', limit)) do
   reply[#reply + 1] = entry[1]
   reply[#reply + 1] = entry[2][2]
 end

@@ -7,7 +7,7 @@
 -- Returns {'ok', record, facts, progress, ...}   three for each job, empty where there is none; without the data the
 --                                                record is empty if there are facts
 --         {'other_layout', layout}                      the queue was written by another version
--- include clock model
+-- include clock model forms
 -- include from jobs: keys records
 local keys = lib.keys_beside(KEYS[1])
 local refusal = lib.refuse_layout(keys)

@@ -5,8 +5,8 @@
 -- KEYS[1] meta        hash    settings and counters; its tag names all other keys of the queue
 -- ARGV[1] workers...  string  who may hold jobs beside the members
 --
--- Returns {'ok', now, meta, members, idle, sizes, counts, worker, held, ...}   meta as field, value, ...; sizes of `jobs`,
---                     `facts`, `due`, `finished` and `buried`; counts by state; how many jobs each worker holds
+-- Returns {'ok', now, meta, members, idle, sizes, counts, worker, held, ...}   meta: field, value, ...; sizes of
+--                     `jobs`, `facts`, `due`, `finished` and `buried`; counts by state; held: jobs of the worker
 --         {'other_layout', layout}   the queue was written by another version
 -- include clock settings model
 -- include from jobs: keys
@@ -19,7 +19,8 @@ local sizes = {redis.call('HLEN', keys.jobs), redis.call('HLEN', keys.facts), re
   redis.call('ZCARD', keys.finished), redis.call('ZCARD', keys.buried)}
 local counts = redis.call('HMGET', keys.meta, 'sA:', 'bA:', 'rA:', 'uA:', 'dA:', 'xA:', 'cA:')
 for index = 1, #counts do counts[index] = counts[index] or '0' end
-local reply = {'ok', lib.whole(lib.now_ms()), lib.settings_of(keys.meta), members, redis.call('SMEMBERS', keys.idle), sizes, counts}
+local idle = redis.call('SMEMBERS', keys.idle)
+local reply = {'ok', lib.whole(lib.now_ms()), lib.settings_of(keys.meta), members, idle, sizes, counts}
 local seen = {}
 for _, workers in ipairs({members, ARGV}) do
   for _, worker in ipairs(workers) do

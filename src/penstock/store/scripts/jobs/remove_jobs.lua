@@ -9,7 +9,7 @@
 --
 -- Returns {'ok', word...}       for each: 'removed', 'absent' or the code of the state that it is in
 --         {'other_layout', layout}     the queue was written by another version
--- include clock channels memory chunks model
+-- include clock channels memory chunks model forms
 -- include from jobs: keys queue records changes lines endings
 local memory, keys = KEYS[1], lib.keys_beside(KEYS[2])
 local operation = ARGV[1]
@@ -43,7 +43,7 @@ for index, facts in ipairs(all) do
       lib.tally(changes, 'waiting_bytes', -facts.bytes)
       lib.tally(changes, 'discarded', 1)
       lib.record_ending(changes, id, facts, 'removed', lib.REMOVED, now)
-      lib.notify(keys, changes, id, '-', '')
+      lib.add_notice(keys, changes, id, '-', '')
     end
     for _, flag in ipairs({lib.UNIQUE_QUEUED, lib.UNIQUE_UNTIL_DONE, lib.UNIQUE_WINDOW, lib.UNIQUE_SCHEDULED}) do
       lib.free_unique(keys, id, facts, flag)
@@ -51,7 +51,7 @@ for index, facts in ipairs(all) do
     lib.leave_state(changes, facts, id)
     lib.forget_job(keys, changes, id, facts)
     if lib.IS_FINAL[facts.state] then lib.tally(changes, 'removed', 1) end
-    lib.tell(keys, changes, 'removed', id, facts)
+    lib.add_event(keys, changes, 'removed', id, facts)
     reply[index + 1] = 'removed'
   end
   seen[id] = true

@@ -1,8 +1,8 @@
 -- Report what became of jobs that a worker held, and start the next ones, in one round trip.
 --
--- An outcome is accepted at most once: the process must still be held by this worker. Result, state, counts, unique key,
--- limits, follow-up and event change in the same step. What follows from an outcome (again, later, dead) is decided here,
--- by the record.
+-- An outcome is accepted at most once: the process must still be held by this worker. Result, state, counts, unique
+-- key, limits, follow-up and event change in the same step. What follows from an outcome (again, later, dead) is
+-- decided here, by the record.
 --
 -- KEYS[1] memory      string  last operation of this lane
 -- KEYS[2] meta        hash    settings and counters; its tag names all other keys of the queue
@@ -26,7 +26,7 @@
 --         {refused, 'too_many'}     the worker holds `max_held` jobs already
 --         {refused, 'tasks'}        the queue holds plain tasks
 --         {refused, 'other_layout', layout}  the queue was written by another version
--- include clock channels memory chunks wake model
+-- include clock channels memory chunks wake model forms
 -- include from jobs: keys queue types records changes lines endings limits choose hand_out settle
 local memory, running = KEYS[1], KEYS[3]
 local operation, worker, limit, wait, max_held = unpack(ARGV, 1, 5)
@@ -74,9 +74,10 @@ local reply = {'idle', -1, {}}
 claim.held = claim.held - #held
 if claim.limit > 0 then reply = lib.hand_out(keys, changes, claim, now) end
 lib.purge_some(keys, changes, operation, #held, now)
--- What waits again, and the slots that have become free, are for whoever is idle.
+-- Jobs that wait again, and slots that are free again, are for idle workers.
 local has_freed = back + unparked > 0 or (keys.is_used.limits and #held > 0)
-if has_freed and (redis.call('ZCARD', keys.levels) > 0 or (keys.is_used.unhandled_types and redis.call('SCARD', keys.unhandled_types) > 0)) then
+if has_freed and (redis.call('ZCARD', keys.levels) > 0 or
+    (keys.is_used.unhandled_types and redis.call('SCARD', keys.unhandled_types) > 0)) then
   lib.wake_workers(keys.idle, keys['wake:'], math.max(back + unparked, 1))
 end
 if changes.due_at then lib.wake_for_alarm(keys, changes.due_at, now) end

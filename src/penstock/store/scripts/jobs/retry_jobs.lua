@@ -10,7 +10,7 @@
 --
 -- Returns {'ok', word...}       for each: 'retried', 'absent', 'taken' (its unique key), or the code of its state
 --         {'other_layout', layout}     the queue was written by another version
--- include clock channels memory chunks wake model
+-- include clock channels memory chunks wake model forms
 -- include from jobs: keys queue records changes lines endings admit
 local memory, keys = KEYS[1], lib.keys_beside(KEYS[2])
 local operation = ARGV[1]
@@ -52,13 +52,14 @@ for index, facts in ipairs(all) do
     facts.started, facts.finished, facts.process, facts.worker = 0, 0, 0, ''
     facts.reason, facts.outcome = '', ''
     -- A key with a time to live is not taken a second time.
-    if unique ~= '' and not lib.has(facts.head.flags, lib.UNIQUE_WINDOW) and not lib.has(facts.head.flags, lib.UNIQUE_SCHEDULED) then
+    local flags = facts.head.flags
+    if unique ~= '' and not lib.has(flags, lib.UNIQUE_WINDOW) and not lib.has(flags, lib.UNIQUE_SCHEDULED) then
       keeps_key[unique] = id
       redis.call('HSET', keys.unique_jobs, unique, id)
       redis.call('ZREM', keys.windows, unique)
     end
     seen[id] = true
-    lib.tell(keys, changes, 'enqueued', id, facts)
+    lib.add_event(keys, changes, 'enqueued', id, facts)
     items[#items + 1] = {id, facts}
     reply[index + 1] = 'retried'
   end

@@ -1,9 +1,9 @@
 -- Add jobs to a queue, all of them or none.
 --
--- One step, so that record, place, lists, counts, unique key and event come together, and nobody is woken for a job
+-- One step, so that record, place, lists, counts, unique key and event come together, and no worker is woken for a job
 -- that is not there. Jobs come in groups that share everything but id and data, so that a thousand equal ones cost
--- little more than their data. A single one may go straight to a worker that waits. The first write may be refused when
--- the store is full; nothing is written then.
+-- little more than their data. A single one may go straight to a worker that waits. The first write may be refused
+-- when the store is full; nothing is written then.
 --
 -- KEYS[1] memory       string  last operation of this lane
 -- KEYS[2] meta         hash    settings and counters; its tag names all other keys of the queue
@@ -17,11 +17,11 @@
 --         {'conflict', id}                     the given id belongs to another job
 --         {'no_queue'}                         register the queue, then send again with an incarnation
 --         {'queue_exists'}                     under another incarnation; unregister this one, then send again without
---         {'full', waiting, max, bytes, max_bytes, added, added_bytes}   there is no room for these jobs; -1: no maximum
+--         {'full', waiting, max, bytes, max_bytes, added, added_bytes}   no room for these jobs; -1: no maximum
 --         {'no_number', name}                        what new jobs need is stored but is no number
 --         {'tasks'}                            the queue holds plain tasks
 --         {'other_layout', layout}                    the queue was written by another version
--- include clock channels memory queue chunks wake model
+-- include clock channels memory queue chunks wake model forms
 -- include from jobs: keys queue types records changes lines endings hand_over admit
 local memory, operation, incarnation, origin = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 
@@ -43,8 +43,7 @@ if not refusal then
 end
 if refusal then
   -- A no is remembered as well, or a copy of the request that arrives late could still add what was refused.
-  lib.allow_when_full(memory)
-  return lib.remember(memory, operation, refusal)
+  return lib.end_early(memory, operation, refusal)
 end
 
 local taker = lib.find_taker(keys, sending, now)

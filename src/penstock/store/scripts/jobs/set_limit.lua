@@ -8,7 +8,7 @@
 -- ARGV[4] settings     string  slots, rate, per_ms, burst, with a space between (0: none); empty to lift the limit
 --
 -- Returns {'ok'}
---         {'more'}            set; but it holds back jobs of more keys than can be told of at once, so set it once more
+--         {'more'}            set, but it holds back jobs of more keys than can be woken at once; set it once more
 --         {'no_queue'}        register the queue, then send again with an incarnation; or there is nothing to lift
 --         {'queue_exists'}    under another incarnation; unregister this one, then send again without
 --         {'tasks'}           the queue holds plain tasks
@@ -31,13 +31,15 @@ if settings == '' then
   redis.call('HDEL', keys.limits, key)
   redis.call('HDEL', keys.buckets, key)
 else
-  lib.open_for_rule(keys, incarnation)
+  lib.create_for_rule(keys, incarnation)
   redis.call('HSET', keys.limits, key, settings)
 end
--- Whoever starts jobs next looks at what the limit has held back.
+-- The next worker that starts jobs looks at what the limit has held back.
 local AT_ONCE = 1000
 local held_back = {key}
-if key == '*' then held_back = redis.call('ZRANGEBYSCORE', keys.unparks, '(' .. lib.whole(now), '+inf', 'LIMIT', 0, AT_ONCE) end
+if key == '*' then
+  held_back = redis.call('ZRANGEBYSCORE', keys.unparks, '(' .. lib.whole(now), '+inf', 'LIMIT', 0, AT_ONCE)
+end
 for _, parked in ipairs(held_back) do redis.call('ZADD', keys.unparks, 'XX', lib.whole(now), parked) end
 lib.wake_workers(keys.idle, keys['wake:'], 1)
 if #held_back == AT_ONCE then return lib.remember(memory, operation, {'more'}) end

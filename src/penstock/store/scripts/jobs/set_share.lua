@@ -26,6 +26,6 @@ if refusal then return refusal end
 refusal = lib.refuse_rule(memory, operation, keys, incarnation)
 if refusal then return refusal end
 if share == '1' then redis.call('HDEL', keys.shares, tenant) end -- first, so that it passes on a full store
-lib.open_for_rule(keys, incarnation)
+lib.create_for_rule(keys, incarnation)
 if share ~= '1' then redis.call('HSET', keys.shares, tenant, share) end
 return lib.remember(memory, operation, {'ok'})

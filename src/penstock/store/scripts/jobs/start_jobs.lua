@@ -1,7 +1,8 @@
 -- Start up to `limit` jobs for one worker, in the order in which they are due to run.
 --
--- Jobs that have fallen due join their lines first, so there is no scheduler. The most urgent ones then leave their lines
--- and become processes in this one step, so a crash before or after it can neither lose a job nor give it to two workers.
+-- Jobs that have fallen due join their lines first, so there is no scheduler. The most urgent ones then leave their
+-- lines and become processes in this one step, so a crash before or after it can neither lose a job nor give it to two
+-- workers.
 --
 -- KEYS[1] memory     string  last operation of this lane
 -- KEYS[2] meta       hash    settings and counters; its tag names all other keys of the queue
@@ -13,7 +14,7 @@
 -- ARGV[5] max_held   int     how many jobs of a queue one worker may hold
 --
 -- Every reply goes on with: wait_ms (when to look again; -1: when woken), the schedules that are due.
--- Returns {'ok', wait_ms, schedules, first_process_id, id, record, 'failures crashes', ...}   the process ids are consecutive
+-- Returns {'ok', wait_ms, schedules, first_process_id, id, record, 'failures crashes', ...}   process ids follow on
 --         {'empty'}        nothing can be handed out now
 --         {'again'}        there is more to look at; ask again
 --         {'apart'}        what is next must not run beside what the worker holds
@@ -23,7 +24,7 @@
 --         {'too_many'}     the worker holds `max_held` jobs already
 --         {'tasks'}        the queue holds plain tasks
 --         {'other_layout', layout}  the queue was written by another version
--- include clock channels memory chunks wake model
+-- include clock channels memory chunks wake model forms
 -- include from jobs: keys queue types records changes lines endings limits choose hand_out
 local memory, keys, running = KEYS[1], lib.keys_beside(KEYS[2]), KEYS[3]
 local operation, worker, limit, wait, max_held = unpack(ARGV)

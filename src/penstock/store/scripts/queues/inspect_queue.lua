@@ -13,7 +13,7 @@
 -- KEYS[8] running...  hash  process id -> task, one key for each member
 -- ARGV[1] workers...  string  the members, in the order of their keys
 --
--- Returns {'ok', meta, ready, dead, idle, unique, failures, held...}   meta as field, value, ...; held: tasks per worker
+-- Returns {'ok', meta, ready, dead, idle, unique, failures, held...}   meta: field, value, ...; held: tasks per worker
 --         {'changed', worker...}                                       the members now
 --         {'no_queue'}                                                 there is no such queue
 -- include settings

@@ -19,7 +19,7 @@ redis.call('SCARD', idle)
 if redis.call('HEXISTS', meta, 'incarnation') == 0 then return {'no_queue'} end
 local refusal = lib.refuse_layout({meta = meta})
 if refusal then return refusal end
--- How many jobs could start is not known here; whoever is woken first wakes the next.
+-- How many jobs could start is not known here; the worker that is woken first wakes the next.
 if redis.call('HEXISTS', meta, 'kind') == 1 then waiting = 1 end
 if redis.call('HDEL', meta, 'paused') == 1 and waiting > 0 then
   lib.publish(work, waiting)

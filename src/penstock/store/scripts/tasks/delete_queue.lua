@@ -1,8 +1,8 @@
 -- Delete a queue: its waiting and dead tasks, those that were decided to be in it, settings and counters.
 --
--- Running tasks are not touched: they can still be finished, or stopped and then wait again; the queue itself
--- stays, empty, until a delete finds nothing running. Large lists are freed by the server in the background (UNLINK),
--- so a million tasks stall nobody.
+-- Running tasks are not touched: they can still be finished, or stopped and then wait again; the queue itself stays,
+-- empty, until a delete finds nothing running. Large lists are freed by the server in the background (UNLINK), so a
+-- million tasks stall no other request.
 --
 -- KEYS[1] memory        string  last operation of this lane
 -- KEYS[2] ready         list    tasks; the next to run is at the right
@@ -29,17 +29,14 @@ local operation, delete = unpack(ARGV)
 local done = lib.recall(memory, operation)
 if done then return done end
 
-local incarnation, last_process, kind, started, finished, stopped, failed, lost, staged = unpack(redis.call('HMGET', meta,
-  'incarnation', 'process', 'kind', 'started', 'finished', 'stopped', 'failed', 'lost', 'staged'))
+local incarnation, last_process, kind, started, finished, stopped, failed, lost, staged = unpack(
+  redis.call('HMGET', meta, 'incarnation', 'process', 'kind', 'started', 'finished', 'stopped', 'failed',
+    'lost', 'staged'))
 if not incarnation then
   -- Remembered, or a copy of the request that arrives late would delete a queue created since.
-  lib.allow_when_full(memory)
-  return lib.remember(memory, operation, {'no_queue'})
+  return lib.end_early(memory, operation, {'no_queue'})
 end
-if kind then
-  lib.allow_when_full(memory)
-  return lib.remember(memory, operation, {'jobs'})
-end
+if kind then return lib.end_early(memory, operation, {'jobs'}) end
 local function count(value) return tonumber(value or '0') end
 local running = count(started) - count(finished) - count(stopped) - count(failed) - count(lost)
 local waiting, buried = redis.call('LLEN', ready), redis.call('LLEN', dead)

@@ -1,7 +1,7 @@
 -- Add tasks to the back of a queue, all of them or none.
 --
--- One step, so that a bulk is never half in, and the tasks are there before anybody is woken.
--- The first write may be refused when the store is full; nothing is written then.
+-- One step, so that a bulk is never half in, and the tasks are there before a worker is woken. The first write may be
+-- refused when the store is full; nothing is written then.
 --
 -- KEYS[1] memory       string  last operation of this lane
 -- KEYS[2] ready        list    tasks; the next to run is at the right
@@ -37,8 +37,7 @@ if kind then return lib.remember(memory, operation, {'jobs'}) end
 max_length = tonumber(max_length) -- a limit that is no number is none
 if max_length and length + count > max_length then
   -- A no is remembered as well, or a copy of the request that arrives late could still add what was refused.
-  lib.allow_when_full(memory)
-  return lib.remember(memory, operation, {'full', length, max_length})
+  return lib.end_early(memory, operation, {'full', length, max_length})
 end
 
 if not known then lib.create_queue(meta, incarnation) end

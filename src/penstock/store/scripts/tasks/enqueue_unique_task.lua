@@ -51,8 +51,7 @@ if kind then return lib.remember(memory, operation, {'jobs'}) end
 max_length = tonumber(max_length) -- a limit that is no number is none
 if max_length and length + 1 > max_length then
   -- A no is remembered as well, or a copy of the request that arrives late could still add what was refused.
-  lib.allow_when_full(memory)
-  return lib.remember(memory, operation, {'full', length, max_length})
+  return lib.end_early(memory, operation, {'full', length, max_length})
 end
 
 if not known then lib.create_queue(meta, incarnation) end

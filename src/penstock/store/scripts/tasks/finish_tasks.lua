@@ -30,14 +30,15 @@
 --         {refused, 'paused'}       the queue hands out nothing until it is resumed
 --         {refused, 'not_working'}  the worker has not started work here, or was failed since
 --         {refused, 'too_many'}     the worker holds `max_held` tasks already
--- include channels memory chunks wake
+-- include channels memory chunks wake forms
 -- include from tasks: element leave start claim
 local memory, ready, running, meta, members, idle, failures, unique, unique_tasks = unpack(KEYS)
 local operation, worker, limit, wait, wake, max_held, max_failures, done_channel, count =
   unpack(ARGV, 1, 9)
 local FIRST_PROCESS = 10
 
-local claim = lib.new_claim(memory, ready, running, meta, members, idle, failures, worker, wait == '1', wake, max_failures)
+local claim = lib.new_claim(memory, ready, running, meta, members, idle, failures, worker, wait == '1', wake,
+  max_failures)
 local done = lib.recall(memory, operation)
 if done then
   local reply = lib.repeat_claim(claim, done)
@@ -81,9 +82,7 @@ if #finished > 0 and lib.has_subscribers(done_channel) then
   for index = 1, count do
     if elements[index] then
       local task = lib.open_element(elements[index])
-      local result = results[index] or ''
-      lib.publish(done_channel, struct.pack('>I2', #worker) .. worker ..
-        struct.pack('>I4', #task) .. task .. result)
+      lib.publish(done_channel, lib.pack_finished_task(worker, task, results[index] or ''))
     end
   end
 end

@@ -1,9 +1,9 @@
 -- Let a worker start tasks of a queue: the queue's half of `start work`.
 --
--- The worker has put the queue on its own list before, so that whoever fails the worker comes by here,
--- and it asks for its lease once more afterwards, so that a worker failed in between starts nothing.
--- It has a number, or a copy that arrives late would make a member of a worker that was failed since, and another
--- late copy could then start tasks for it, which nobody would ever give back.
+-- The worker has put the queue on its own list before, so that the peer that fails the worker also takes it off this
+-- queue, and it asks for its lease once more afterwards, so that a worker failed in between starts nothing. It has a
+-- number, or a copy that arrives late would make a member of a worker that was failed since, and another late copy
+-- could then start tasks for it, which no recovery would ever give back.
 --
 -- KEYS[1] memory       string  last operation of this lane
 -- KEYS[2] meta         hash    settings and counters of the queue

@@ -43,10 +43,7 @@ redis.call('HLEN', types)
 local waiting = redis.call('LLEN', ready)
 local own_maximum, kind = unpack(redis.call('HMGET', meta, 'max_failures', 'kind'))
 max_failures = tonumber(own_maximum or max_failures)
-if kind == 'jobs' then
-  lib.allow_when_full(memory)
-  return lib.remember(memory, operation, {'jobs'})
-end
+if kind == 'jobs' then return lib.end_early(memory, operation, {'jobs'}) end
 -- Equal lengths let text be compared as numbers; the front is pushed last, so the newest comes first.
 table.sort(processes, function(a, b)
   if #a ~= #b then return #a > #b end

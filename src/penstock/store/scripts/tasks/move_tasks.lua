@@ -1,8 +1,9 @@
--- Move one chunk of tasks, of those that were decided to be in the queue, to its back; part of it if there is no room for all.
+-- Move one chunk of tasks, of those that were decided to be in the queue, to its back; part of it if there is no room
+-- for all.
 --
--- One step, so that a task is either in its stage or in the queue. The next chunk is whatever is next in the store, so a request
--- that is sent again moves another one and does no harm; it needs no number. On a full store nothing is moved while
--- tasks wait; when none does, a chunk is moved all the same, as only work that is done makes room.
+-- One step, so that a task is either in its stage or in the queue. The next chunk is whatever is next in the store, so
+-- a request that is sent again moves another one and does no harm; it needs no number. On a full store nothing is
+-- moved while tasks wait; when none does, a chunk is moved all the same, as only work that is done makes room.
 --
 -- KEYS[1] meta    hash    settings and counters of the queue; its tag names the stages
 -- KEYS[2] ready   list    tasks; the next to run is at the right

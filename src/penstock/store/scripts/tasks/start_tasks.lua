@@ -29,7 +29,8 @@
 local memory, ready, running, meta, members, idle, failures = unpack(KEYS)
 local operation, worker, limit, wait, wake, max_held, max_failures = unpack(ARGV)
 
-local claim = lib.new_claim(memory, ready, running, meta, members, idle, failures, worker, wait == '1', wake, max_failures)
+local claim = lib.new_claim(memory, ready, running, meta, members, idle, failures, worker, wait == '1', wake,
+  max_failures)
 local done = lib.recall(memory, operation)
 if done then return lib.repeat_claim(claim, done) end
 local reply = lib.make_claim(claim, tonumber(limit), tonumber(max_held))

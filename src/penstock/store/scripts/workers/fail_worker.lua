@@ -1,7 +1,7 @@
 -- End a worker's lease for good: the first step of `fail worker`.
 --
--- From here on its name is refused everywhere it asks. It stays on the list of condemned workers until its tasks
--- are back in every queue, so a crash of whoever recovers it only means that a peer does it again.
+-- From here on its name is refused everywhere it asks. It stays on the list of condemned workers until its tasks are
+-- back in every queue, so if the peer that recovers it crashes, another does it again.
 --
 -- KEYS[1] workers    zset    worker -> end of its lease (ms)
 -- KEYS[2] condemned  zset    worker -> when the next peer may try to recover it (ms)

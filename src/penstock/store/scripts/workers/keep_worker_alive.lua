@@ -1,9 +1,9 @@
 -- Renew a worker's lease, and hand it dead peers to recover.
 --
--- The heartbeat is the sweep: every beat sees whose lease has run out, and each dead worker is handed to one
--- peer at a time (and to another one if that peer dies too), so sweeping costs no command of its own and many workers
--- do not all do it. A worker whose own lease had run out judges nobody in that beat: after an outage of the
--- store all leases are over, and everybody who is alive gets the time to say so.
+-- The heartbeat is the sweep: every beat sees whose lease has run out, and each dead worker is handed to one peer at a
+-- time (and to another one if that peer dies too), so sweeping costs no command of its own and many workers do not all
+-- do it. A worker whose own lease had run out judges no other in that beat: after an outage of the store all leases
+-- are over, and every live worker gets the time to renew its own.
 --
 -- KEYS[1] workers    zset    worker -> end of its lease (ms)
 -- KEYS[2] condemned  zset    worker -> when the next peer may try to recover it (ms)

@@ -1,5 +1,5 @@
--- Jobs on their way in. They come in groups that share a head: head, delay_ms, run_at, window_ms, count, then count times
--- id and data.
+-- Jobs on their way in. They come in groups that share a head: head, delay_ms, run_at, window_ms, count, then count
+-- times id and data.
 
 -- Looks at the keys that every job is written to, and reads what is set for the queue.
 function lib.guard_admission(keys)
@@ -19,8 +19,8 @@ function lib.guard_waiting(keys)
   keys.is_used = is_any and lib.guard(keys, {hash = {'unique_jobs', 'progress'}, zset = {'due', 'windows'}}) or {}
 end
 
--- Ids begin with the time at which they were made, so those of new jobs are mostly greater than all before; then none has
--- to be looked for. `newest` is the greatest that the queue has ever had.
+-- Ids begin with the time at which they were made, so those of new jobs are mostly greater than all before; then none
+-- has to be looked for. `newest` is the greatest that the queue has ever had.
 function lib.is_greater(id, other) return #id > #other or (#id == #other and id > other) end
 
 -- Written out, as to call something for each id would cost as much as the look.
@@ -46,10 +46,10 @@ function lib.holder_of_key(keys, key, now)
   return id or nil
 end
 
--- Which jobs of a group are there already, or have a unique key that another holds: `existing` has {position, id, group,
--- data} of each, and what is left of the group is new.
+-- Which jobs of a group are there already, or have a unique key that another holds: `existing` has {position, id,
+-- group, data} of each, and what is left of the group is new.
 -- seldom
-function lib.sort_out(keys, sending, group, records, position, now)
+function lib.find_existing(keys, sending, group, records, position, now)
   local head, claimed, ids, data = group.head, sending.claimed, group.ids, group.data
   group.ids, group.data = {}, {}
   for job = 1, #ids do
@@ -80,8 +80,8 @@ function lib.read_groups(keys, arguments, index, now)
     local size, ids, data = tonumber(arguments[index + 4]), {}, {}
     local at, newest = index + 3, sending.newest
     for job = 1, size do ids[job], data[job] = arguments[at + 2 * job], arguments[at + 1 + 2 * job] end
-    local group = {head = lib.open_head(arguments[index]), delay_ms = tonumber(arguments[index + 1]), run_at = tonumber(arguments[index + 2]),
-      window_ms = tonumber(arguments[index + 3]), ids = ids, data = data}
+    local group = {head = lib.head_of(arguments[index]), delay_ms = tonumber(arguments[index + 1]),
+      run_at = tonumber(arguments[index + 2]), window_ms = tonumber(arguments[index + 3]), ids = ids, data = data}
     local is_new, records = newest and lib.are_newer(ids, newest), {}
     if is_new then
       sending.newest = ids[size]
@@ -92,7 +92,7 @@ function lib.read_groups(keys, arguments, index, now)
         if newest and lib.is_greater(ids[job], sending.newest) then sending.newest = ids[job] end
       end
     end
-    if not is_new or group.head.unique ~= '' then lib.sort_out(keys, sending, group, records, position, now) end
+    if not is_new or group.head.unique ~= '' then lib.find_existing(keys, sending, group, records, position, now) end
     for job = 1, #group.data do sending.bytes = sending.bytes + #group.data[job] end
     sending.added = sending.added + #group.ids
     sending.groups[#sending.groups + 1] = group
@@ -147,16 +147,16 @@ function lib.take_unique_key(keys, head, id, window_ms, now)
   end
 end
 
--- What is to be known of jobs that are not simply ready: they are due later, or the caller has given their ids. A turn of
--- its own, so many after its number, tells a job from one that had its id before: that one may be gone, and its entry
--- still stand in a line. Returns their entries in line, if they have any.
+-- What is to be known of jobs that are not simply ready: they are due later, or the caller has given their ids. A turn
+-- of its own, so many after its number, tells a job from one that had its id before: that one may be gone, and its
+-- entry still stand in a line. Returns their entries in line, if they have any.
 -- seldom
 function lib.note_group(keys, changes, group, number, turns_after, now)
   local head, due = group.head, lib.due_of(group, now)
   local entries, scores = {}, {}
   for index, id in ipairs(group.ids) do
     number = number + 1
-    local facts = lib.new_facts(now, number, head, #group.data[index])
+    local facts = lib.new_facts(now, number, #group.data[index], head)
     if due <= now then
       facts.turn = number + turns_after
       entries[index] = lib.entry_of(id, facts)
@@ -176,10 +176,10 @@ function lib.admit_group(keys, changes, group, number, turns_after, now)
   local head, ids, data = group.head, group.ids, group.data
   if #ids == 0 then return 0 end
   local is_due = lib.due_of(group, now) <= now
-  local records, entries, first, pack = {}, ids, number, lib.record_packer(now, head)
+  local records, entries, first = {}, ids, number
   for index = 1, #ids do
     number = number + 1
-    records[2 * index - 1], records[2 * index] = ids[index], pack(number, data[index])
+    records[2 * index - 1], records[2 * index] = ids[index], lib.pack_record(now, number, head, data[index])
   end
   if not is_due or turns_after > 0 then entries = lib.note_group(keys, changes, group, first, turns_after, now) end
   lib.list_new(keys, changes, is_due and lib.READY or lib.SCHEDULED, head, ids, first, now)
@@ -202,7 +202,7 @@ function lib.debounce_job(keys, changes, id, group, data, now)
   lib.enter_state(changes, lib.SCHEDULED, facts, id)
   lib.list_words(changes, facts, id, 'SADD')
   lib.keep_facts(changes, id, facts)
-  redis.call('HSET', keys.jobs, id, lib.record_packer(facts.created, group.head)(facts.number, data))
+  redis.call('HSET', keys.jobs, id, lib.pack_record(facts.created, facts.number, group.head, data))
   redis.call('ZADD', keys.due, lib.whole(facts.since), id)
 end
 
@@ -243,7 +243,7 @@ function lib.take_turns(keys, sending, count)
   return sending.turn
 end
 
--- Adds what is new, and wakes whoever is to know.
+-- Adds what is new, and wakes workers for it.
 function lib.admit_jobs(keys, sending, now)
   local changes = lib.new_changes()
   local first_due = keys.is_used.due and redis.call('ZRANGE', keys.due, 0, 0, 'WITHSCORES')[2]
@@ -273,6 +273,6 @@ function lib.admit_jobs(keys, sending, now)
   if ready > 0 then
     lib.wake_workers(keys.idle, keys['wake:'], ready)
   elseif (redis.call('ZRANGE', keys.due, 0, 0, 'WITHSCORES')[2] or false) ~= (first_due or false) then
-    lib.wake_workers(keys.idle, keys['wake:'], 1) -- somebody has to know when to get up
+    lib.wake_workers(keys.idle, keys['wake:'], 1) -- it sets an alarm for what is due next
   end
 end

@@ -1,20 +1,18 @@
 -- What a script does to jobs is gathered and then written at once: a batch of a thousand jobs changes few keys.
 --
--- Jobs are listed by state and type, tenant or tag in the order in which they were sent. A list is a row of pages: sets of
--- up to 512 ids whose jobs have neighbouring numbers (Redis keeps such a set as 8 bytes per id), and a directory of
--- the pages that are not empty. So any page is found at once, however many jobs there are. What runs is not listed
--- that way: the workers' own keys have it.
-lib.PAGE = 512
--- So many digits at the end of an id are those of whoever sent the job.
-lib.SENDER_DIGITS = 3
+-- Jobs are listed by state and type, tenant or tag in the order in which they were sent. A list is a row of pages:
+-- sets of up to 512 ids whose jobs have neighbouring numbers (Redis keeps such a set as 8 bytes per id), and a
+-- directory of the pages that are not empty. So any page is found at once, however many jobs there are. What runs is
+-- not listed that way: the workers' own keys have it.
 
 function lib.new_changes()
   return {moved = {}, words = {SADD = {}, SREM = {}}, facts = {}, dropped_facts = {}, dropped_jobs = {}, finished = {},
-    buried = {}, entries = {}, events = {}, notices = {}, meta = {sent = 0, started = 0, finished = 0, done = 0, waiting_bytes = 0, kept_bytes = 0}}
+    buried = {}, entries = {}, events = {}, notices = {},
+    meta = {sent = 0, started = 0, finished = 0, done = 0, waiting_bytes = 0, kept_bytes = 0}}
 end
 
--- No guard can name the pages beforehand, so they are looked at when it is known which jobs will move, and before anything
--- is written. Their sizes are kept, as they say when a page comes or goes.
+-- No guard can name the pages beforehand, so they are looked at when it is known which jobs will move, and before
+-- anything is written. Their sizes are kept, as they say when a page comes or goes.
 lib.sizes = {}
 lib.checked = {}
 lib.page_prefixes = {}
@@ -38,8 +36,8 @@ function lib.size_of(page)
   return size
 end
 
--- The lists of a state, and of words, that a job with this number is on or will be on. A directory is written to only if
--- the page comes, or goes with the `leaving` jobs that leave it at most.
+-- The lists of a state, and of words, that a job with this number is on or will be on. A directory is written to only
+-- if the page comes, or goes with the `leaving` jobs that leave it at most.
 function lib.check_lists(keys, head, state, number, leaving)
   if state == lib.RUNNING then return end
   local page = (number - number % lib.PAGE) / lib.PAGE
@@ -63,8 +61,8 @@ function lib.check_lists(keys, head, state, number, leaving)
   end
 end
 
--- The lists of the state that jobs are in and of the one that they may go to, if any, and the lines that they may join;
--- false stands for a job that does not exist.
+-- The lists of the state that jobs are in and of the one that they may go to, if any, and the lines that they may
+-- join; false stands for a job that does not exist.
 -- seldom
 function lib.check_moves(keys, all, state)
   for _, facts in ipairs(all) do
@@ -99,7 +97,8 @@ function lib.name_lists(head, state)
   return names
 end
 
--- Jobs with one head are on the same lists, so it is enough to know of each head which jobs come to a state and leave it.
+-- Jobs with one head are on the same lists, so it is enough to know of each head which jobs come to a state and leave
+-- it.
 function lib.moved_with(changes, head)
   local moved = changes.moved[head]
   if not moved then
@@ -155,11 +154,11 @@ function lib.list_new(keys, changes, state, head, ids, number, now)
     at = last + 1
   end
   if #head.words == 0 and not (keys.listeners or lib.ask_listeners(keys, ids[1])).to_events then return end
-  local facts = lib.new_facts(now, number, head, 0) -- of no job in particular
+  local facts = lib.new_facts(now, number, 0, head) -- of no job in particular
   facts.state = state
   for index = 1, #ids do
     facts.number = number + index
-    lib.tell(keys, changes, 'enqueued', ids[index], facts)
+    lib.add_event(keys, changes, 'enqueued', ids[index], facts)
     lib.list_words(changes, facts, ids[index], 'SADD')
   end
 end
@@ -179,8 +178,9 @@ function lib.move_job(changes, id, facts, state, now)
   return lib.list_job(moved, state, number, id, 'SADD', 1)
 end
 
--- Who listens is asked once. Whoever listens to the queue hears of every event; whoever waits for jobs to end listens to the
--- channels on which these are told, one for all jobs of a sender. Both are rare, so the words are only put together for one.
+-- A script asks once who listens. A program that watches the queue hears every event; one that waits for results
+-- listens to a channel that all jobs of one sender have. Both are rare, so a message is only packed if there is a
+-- listener.
 function lib.ending_channel(keys, id) return keys['job:'] .. string.sub(id, -lib.SENDER_DIGITS) end
 
 function lib.ask_listeners(keys, id)
@@ -190,7 +190,7 @@ function lib.ask_listeners(keys, id)
   return keys.listeners
 end
 
--- The channel on which somebody waits for the end of this job; false if nobody does.
+-- The channel on which a program waits for the end of this job; false if none does.
 function lib.awaiting_channel(keys, id)
   local listeners, sender = keys.listeners or lib.ask_listeners(keys, id), string.sub(id, -lib.SENDER_DIGITS)
   local channel = listeners[sender]
@@ -202,28 +202,24 @@ function lib.awaiting_channel(keys, id)
   return channel
 end
 
-function lib.tell(keys, changes, kind, id, facts, detail)
+function lib.add_event(keys, changes, kind, id, facts, detail)
   if not (keys.listeners or lib.ask_listeners(keys, id)).to_events then return end
-  local events = changes.events
-  local attempt, head, worker = facts.failures + facts.crashes, facts.head, facts.worker
-  events[#events + 1] = {struct.pack('>Bc0Bc0', #kind, kind, #id, id),
-    struct.pack('>HBc0Bc0', attempt, #head.type, head.type, #worker, worker) .. (detail or '')}
+  local events, attempt = changes.events, facts.failures + facts.crashes
+  events[#events + 1] = {kind, id, attempt, facts.head.type, facts.worker, detail or ''}
 end
 
--- Says to whoever waits for a job that it has ended, and with `outcome` how, or that it has to be looked up.
-lib.NOTICE = '>Bc0c1c1Bc0' -- id, state, whether the outcome follows, reason
-
-function lib.notify(keys, changes, id, state, reason, outcome)
+-- Tells the program that waits for a job that it has ended. Without `outcome`, that program has to read the result.
+function lib.add_notice(keys, changes, id, state, reason, outcome)
   local channel = lib.awaiting_channel(keys, id)
   if not channel then return end
-  local notices, text = changes.notices, struct.pack(lib.NOTICE, #id, id, state, outcome and 'y' or 'n', #reason, reason)
-  notices[#notices + 1] = {channel, text .. (outcome or '')}
+  local notices = changes.notices
+  notices[#notices + 1] = {channel, lib.pack_notice(id, state, outcome and 'y' or 'n', reason, outcome or '')}
 end
 
 function lib.publish_events(keys, changes, now)
   for index = 1, #changes.events do
-    local event = changes.events[index]
-    lib.publish(keys.events, event[1] .. struct.pack('>I6', now) .. event[2])
+    local kind, id, attempt, type, worker, detail = unpack(changes.events[index])
+    lib.publish(keys.events, lib.pack_event(kind, id, now, attempt, type, worker, detail))
   end
   for index = 1, #changes.notices do
     local notice = changes.notices[index]
@@ -263,8 +259,8 @@ function lib.fill_pages(keys, listing, pages)
   end
 end
 
--- All counts and counters at once, as they may be as many as there are tenants. A count of nothing is not kept: its name
--- has a colon, that of a counter has none.
+-- All counts and counters at once, as they may be as many as there are tenants. A count of nothing is not kept: its
+-- name has a colon, that of a counter has none.
 function lib.write_counts(keys, counts)
   local names, gone, fields = {}, {}, {}
   for name, by in pairs(counts) do

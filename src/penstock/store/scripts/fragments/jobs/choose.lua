@@ -1,5 +1,6 @@
--- Which jobs a worker is handed: of the most urgent level, from the tenant whose turn it is, the oldest first. What must
--- not start now (its type is paused, a limit is reached) is put aside on the way, so nobody meets it twice.
+-- Which jobs a worker is handed: of the most urgent level, from the tenant whose turn it is, the oldest first. What
+-- must not start now (its type is paused, a limit is reached) is put aside on the way, so that no other start meets
+-- it.
 lib.EXAMINED_AT_ONCE = 1000 -- a script must not take long, however much there is to be put aside
 lib.JOBS_AT_ONCE = 32
 -- Who asks for many jobs gets some of each tenant at a time: as if each had its turn so often in every request.
@@ -24,7 +25,7 @@ function lib.promote_jobs(keys, changes, ids, now)
       lib.move_job(changes, id, facts, lib.READY, now)
       lib.free_unique(keys, id, facts, lib.UNIQUE_SCHEDULED)
       lib.keep_facts(changes, id, facts)
-      lib.tell(keys, changes, 'promoted', id, facts)
+      lib.add_event(keys, changes, 'promoted', id, facts)
       items[#items + 1] = {id, facts}
     end
   end
@@ -36,7 +37,7 @@ function lib.promote_due(keys, changes, claim, now)
   if not keys.is_used.due then return 0 end
   local ids = redis.call('ZRANGEBYSCORE', keys.due, '-inf', lib.whole(now), 'LIMIT', 0, lib.PROMOTED_AT_ONCE)
   if #ids == 0 then return 0 end
-  local promoted = lib.attempt(claim, lib.promote_jobs, keys, changes, ids, now)
+  local promoted = lib.try_step(claim, lib.promote_jobs, keys, changes, ids, now)
   claim.is_begun = true
   return promoted or 0
 end
@@ -52,7 +53,7 @@ end
 
 -- With ageing, a job counts as one step more urgent for every `ageing_ms` that it has waited. An entry that is out of
 -- date counts as the most urgent of all, so that it is out of the way soon.
-function lib.weigh(keys, priority, entry, ageing_ms, now)
+function lib.weight_of(keys, priority, entry, ageing_ms, now)
   if not ageing_ms then return tonumber(priority) end
   local facts = lib.facts_of_entry(keys, entry)
   local waited = facts and now - facts.since or lib.NO_LIMIT
@@ -69,14 +70,14 @@ function lib.most_urgent(keys, ageing_ms, now)
   for _, priority in ipairs(levels) do
     local tenant = redis.call('ZRANGE', keys['ring:'] .. priority, 0, 0)[1]
     local entry = redis.call('LINDEX', keys['line:'] .. priority .. ':' .. tenant, 0)
-    local weight = lib.weigh(keys, priority, entry, ageing_ms, now)
+    local weight = lib.weight_of(keys, priority, entry, ageing_ms, now)
     if not best or weight < best_weight then best, best_weight = priority, weight end
   end
   return best, best_weight
 end
 
--- The tenants that are next at a priority, read together. As many turns are theirs, since each turn lets at most one of
--- them fall back behind those that were not read. What changes is written when these turns are over.
+-- The tenants that are next at a priority, read together. As many turns are theirs, since each turn lets at most one
+-- of them fall back behind those that were not read. What changes is written when these turns are over.
 lib.TENANTS_AT_ONCE = 32
 
 function lib.open_ring(keys, priority)
@@ -85,7 +86,8 @@ function lib.open_ring(keys, priority)
   local tenants, places, shares = {}, {}, {}
   for index = 1, #found / 2 do tenants[index], places[index] = found[2 * index - 1], tonumber(found[2 * index]) end
   if #tenants > 1 and keys.is_used.shares then
-    for index, share in ipairs(lib.get_fields(keys.shares, tenants)) do shares[tenants[index]] = share and tonumber(share) end
+    local found_shares = lib.get_fields(keys.shares, tenants)
+    for index, share in ipairs(found_shares) do shares[tenants[index]] = share and tonumber(share) end
   end
   local is_whole = #tenants < lib.TENANTS_AT_ONCE
   return {key = key, priority = priority, tenants = tenants, places = places, shares = shares, is_whole = is_whole,
@@ -125,8 +127,8 @@ function lib.close_ring(keys, ring)
   if #ring.tenants == 0 and redis.call('EXISTS', ring.key) == 0 then redis.call('ZREM', keys.levels, ring.priority) end
 end
 
--- A source of entries: a line whose turn it is, or the unhandled jobs of a type. `look` says what comes next; `settle` takes it
--- away but for the rest, and is told how many were handed out.
+-- A source of entries: a line whose turn it is, or the unhandled jobs of a type. `look` says what comes next; `settle`
+-- takes it away but for the rest, and is told how many were handed out.
 function lib.line_source(keys, ring, turn_jobs)
   local key = keys['line:'] .. ring.priority .. ':' .. ring.tenants[1]
   local most = lib.has_one_tenant(ring) and lib.JOBS_AT_ONCE or turn_jobs
@@ -151,8 +153,8 @@ function lib.line_source(keys, ring, turn_jobs)
   }
 end
 
--- Unhandled jobs are those that came up when a worker asked that does not handle their type, or while it was paused. They are
--- taken one by one, as each may change which is next.
+-- Unhandled jobs are those that came up when a worker asked that does not handle their type, or while it was paused.
+-- They are taken one by one, as each may change which is next.
 -- seldom
 function lib.unhandled_source(keys, types, is_paused, ageing_ms, now)
   local best
@@ -161,7 +163,7 @@ function lib.unhandled_source(keys, types, is_paused, ageing_ms, now)
       local key = keys['unhandled:'] .. type
       local member, priority = unpack(redis.call('ZRANGE', key, 0, 0, 'WITHSCORES'))
       local entry, turn = lib.open_aside(member)
-      local weight = lib.weigh(keys, priority, entry, ageing_ms, now)
+      local weight = lib.weight_of(keys, priority, entry, ageing_ms, now)
       if not best or weight < best.weight or (weight == best.weight and turn < best.turn) then
         best = {
           weight = weight,
@@ -188,7 +190,8 @@ function lib.next_source(keys, ring, types, is_paused, has_unhandled, ageing_ms,
   end
   local line = ring and lib.line_source(keys, ring, turn_jobs)
   local unhandled = has_unhandled and lib.unhandled_source(keys, types, is_paused, ageing_ms, now)
-  if unhandled and (not line or unhandled.weight < weight or (unhandled.weight == weight and unhandled.turn < line.first_turn())) then
+  if unhandled and (not line or unhandled.weight < weight or
+      (unhandled.weight == weight and unhandled.turn < line.first_turn())) then
     return unhandled, 1
   end
   -- With ageing, every job handed out may change which level is next; an unhandled job may have its turn after any.
@@ -202,7 +205,8 @@ function lib.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
   local taken, bytes, examined, is_over, ring = {}, 0, 0, false, nil
   local turn_jobs = math.max(1, math.floor(wanted / lib.TURNS_A_REQUEST))
   local types = claim.types
-  local has_paused, has_limits, has_unhandled = keys.is_used.paused_types, keys.is_used.limits, keys.is_used.unhandled_types
+  local is_used = keys.is_used
+  local has_paused, has_limits, has_unhandled = is_used.paused_types, is_used.limits, is_used.unhandled_types
   local looks_anew = ageing_ms or has_unhandled
   local paused, suited, unhandled_now = {}, {}, {}
   local function is_paused(type)
@@ -248,7 +252,8 @@ function lib.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
 
   -- What comes next, and all that may happen to it, is looked at before it is touched.
   local function look()
-    local source, at_once, opened = lib.next_source(keys, ring, types, is_paused, has_unhandled, ageing_ms, turn_jobs, now)
+    local source, at_once, opened =
+      lib.next_source(keys, ring, types, is_paused, has_unhandled, ageing_ms, turn_jobs, now)
     if not source then return {} end
     local entries = source.look(math.min(at_once, wanted - #taken))
     local ids, turns, all = {}, {}, {}
@@ -278,7 +283,7 @@ function lib.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
   end
 
   while #taken < wanted and bytes < lib.JOB_BYTES and examined < lib.EXAMINED_AT_ONCE and not is_over do
-    local found = lib.attempt(claim, look)
+    local found = lib.try_step(claim, look)
     if not found or not found[1] then
       if ring then lib.close_ring(keys, ring) end
       return taken, not found, unhandled_now

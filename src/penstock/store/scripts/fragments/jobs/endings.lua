@@ -1,6 +1,6 @@
 -- The ways out of a job's life, and what each takes along.
 
--- Marks which lists of finished jobs a state is kept on: what died is kept longer than what went well.
+-- Where finished jobs of a state are kept: dead ones stay longer than those that went well.
 function lib.kept_in(keys, state)
   return state == lib.DEAD and keys.buried or keys.finished
 end
@@ -43,8 +43,8 @@ function lib.forget_job(keys, changes, id, facts)
   lib.list_words(changes, facts, id, 'SREM')
 end
 
--- To one of the final states. Results of up to this size go with the notice to whoever waits; those of any size if
--- they are not kept.
+-- To one of the final states. Results of up to this size go with the notice to the program that waits; those of any
+-- size if the job is not kept.
 lib.NOTICE_BYTES = 16384
 lib.ENDINGS = {d = 'done', x = 'dead', c = 'cancelled'}
 
@@ -62,9 +62,9 @@ function lib.end_job(keys, changes, id, facts, state, reason, outcome, now)
     lib.free_unique(keys, id, facts, lib.UNIQUE_UNTIL_DONE)
     lib.free_unique(keys, id, facts, lib.UNIQUE_SCHEDULED)
   end
-  lib.tell(keys, changes, word, id, facts, reason)
+  lib.add_event(keys, changes, word, id, facts, reason)
   local is_said = is_forgotten or #outcome <= lib.NOTICE_BYTES
-  lib.notify(keys, changes, id, state, reason, is_said and outcome)
+  lib.add_notice(keys, changes, id, state, reason, is_said and outcome)
   if is_forgotten then
     facts.state = state
     lib.forget_job(keys, changes, id, facts)
@@ -83,16 +83,12 @@ function lib.end_job(keys, changes, id, facts, state, reason, outcome, now)
   tallies[word] = (tallies[word] or 0) + 1
 end
 
--- The history has one entry for each attempt that has ended, and one for each job that ended without one: what the archive
--- is made of. An entry is one packed field, as a command costs by its arguments, here, in the log of the server and in its
--- replicas. Whoever reads it ignores what follows the fields that it knows, so new ones are put at the end.
---
--- layout, attempt (0: none), waited_ms, bytes, when; id, type, tenant, worker, outcome, ran_us, cpu_us; then, which the
--- oldest entries lack, priority, created, code of the state that followed ('-': removed), type of the error
-lib.ENDED = '>BHI6I4I6Bc0Bc0Bc0Bc0Bc0Bc0Bc0i4I6c1Bc0'
+-- The history has one entry for each attempt that has ended, and one for each job that ended without one: what the
+-- archive is made of. An entry is one packed field, as a command costs by its arguments, here, in the log of the
+-- server and in its replicas. Readers ignore what follows the fields that they know, so new ones are put at the end.
 lib.HISTORY_LENGTH, lib.HISTORY_CAP, lib.REMOVED = '100000', '10000000', '-'
 
--- How many entries are kept: more while somebody has said that they are still to be read (see marks.lua).
+-- How many entries are kept: more while a reader has said that it will read them (see marks.lua).
 function lib.history_limit(length, cap, marked_until, now)
   length = length or lib.HISTORY_LENGTH
   if not marked_until or tonumber(marked_until) <= now then return length end
@@ -100,19 +96,17 @@ function lib.history_limit(length, cap, marked_until, now)
   return tonumber(cap) > tonumber(length) and cap or length
 end
 
-function lib.pack_ended(id, facts, attempt, outcome, waited_ms, ran_us, cpu_us, worker, state, error_type, now)
-  local head = facts.head
-  local type, tenant = head.type, head.tenant
-  return struct.pack(lib.ENDED, lib.LAYOUT, attempt, waited_ms > 0 and waited_ms or 0, facts.bytes, now, #id, id, #type, type,
-    #tenant, tenant, #worker, worker, #outcome, outcome, #ran_us, ran_us, #cpu_us, cpu_us, head.priority, facts.created, state,
-    #error_type, error_type)
+-- `state` is the one that followed, if the job is not in it yet.
+function lib.record_attempt(changes, id, facts, attempt, outcome, waited_ms, ran_us, cpu_us, worker, error, now, state)
+  local entries, head = changes.entries, facts.head
+  entries[#entries + 1] = lib.pack_ended(attempt, waited_ms > 0 and waited_ms or 0, facts.bytes, now, id, head.type,
+    head.tenant, worker, outcome, ran_us, cpu_us, head.priority, facts.created, state or facts.state, error)
 end
 
 -- That a job has ended which no worker held: it waited since it was ready, if it was.
 -- seldom
 function lib.record_ending(changes, id, facts, outcome, state, now)
-  local entries = changes.entries
-  entries[#entries + 1] = lib.pack_ended(id, facts, 0, outcome, now - facts.since, '0', '0', '', state, '', now)
+  lib.record_attempt(changes, id, facts, 0, outcome, now - facts.since, '0', '0', '', '', now, state)
 end
 
 function lib.record_entries(keys, entries, now)
@@ -122,19 +116,21 @@ function lib.record_entries(keys, entries, now)
   for index = 1, #entries do call('XADD', history, 'MAXLEN', '~', length, '*', 'attempt', entries[index]) end
 end
 
--- Finished jobs go when they are too old, too many or too large together; a few with every request, so that
--- nothing ever stalls. Those that are kept for a batch stand behind the present, and count as ended when its time is up.
+-- Finished jobs go when they are too old, too many or too large together; a few with every request, so that nothing
+-- ever stalls. Those that are kept for a batch stand behind the present, and count as ended when its time is up.
 lib.KEEP_MS, lib.KEEP_DEAD_MS, lib.KEEP_COUNT, lib.KEEP_BYTES = 86400000, 2592000000, 100000, 268435456
 
 -- Which jobs are to go: where each is kept, its id, and its facts or false.
 -- seldom
 function lib.outdated_jobs(keys, changes, now, limit)
   local settings = keys.settings or lib.read_settings(keys)
-  local keep_count, keep_bytes = tonumber(settings.keep_count or lib.KEEP_COUNT), tonumber(settings.keep_bytes or lib.KEEP_BYTES)
+  local keep_count = tonumber(settings.keep_count or lib.KEEP_COUNT)
+  local keep_bytes = tonumber(settings.keep_bytes or lib.KEEP_BYTES)
   local bytes = tonumber(settings.kept_bytes or '0') + (changes.meta.kept_bytes or 0)
   local places, ids, all = {}, {}, {}
   for _, kept in ipairs({
-      {keys.finished, tonumber(settings.keep_ms or lib.KEEP_MS)}, {keys.buried, tonumber(settings.keep_dead_ms or lib.KEEP_DEAD_MS)}}) do
+      {keys.finished, tonumber(settings.keep_ms or lib.KEEP_MS)},
+      {keys.buried, tonumber(settings.keep_dead_ms or lib.KEEP_DEAD_MS)}}) do
     local key, oldest = kept[1], now - kept[2]
     local surplus = redis.call('ZCOUNT', key, '-inf', lib.whole(now)) - keep_count
     local room, candidates = limit - #ids, {}

@@ -17,8 +17,8 @@ function lib.guard_work(keys, claim)
   return lib.refuse_kind(keys)
 end
 
--- Who waits is woken by new jobs, and by the clock when something falls due. Two workers at a time are told when that
--- is, so that not all of them get up for one job, and one that dies delays nothing.
+-- A worker that waits is woken by new jobs, and by its own alarm when something falls due. Two workers at a time have
+-- an alarm, so that not all of them ask for one job, and one that dies delays nothing.
 lib.ALARMS = 2
 
 function lib.next_due_at(keys, now)
@@ -51,10 +51,11 @@ function lib.set_slot_alarm(keys, worker, now)
   return lib.set_alarm(keys, worker, now, at and tonumber(at))
 end
 
--- Somebody has to know when to get up for what falls due at this time.
+-- Wakes a worker, which then sets an alarm for what falls due at this time, unless one has such an alarm.
 -- seldom
 function lib.wake_for_alarm(keys, at, now)
-  if redis.call('ZCOUNT', keys.alarms, '(' .. lib.whole(now), lib.whole(at)) == 0 then lib.wake_workers(keys.idle, keys['wake:'], 1) end
+  local is_set = redis.call('ZCOUNT', keys.alarms, '(' .. lib.whole(now), lib.whole(at)) > 0
+  if not is_set then lib.wake_workers(keys.idle, keys['wake:'], 1) end
 end
 
 -- seldom
@@ -72,8 +73,9 @@ function lib.wake_for_types(keys, types)
   end
 end
 
--- Whoever asks may not handle what was put aside, now or before; then the wake-up or the alarm that made it ask is for
--- somebody who does. `types` are those put aside now; of the others some are tried, as there may be many that nobody handles.
+-- The worker that asks may not handle the types that were put aside, now or before; then the wake-up or the alarm that
+-- made it ask is for a worker that does. `types` are those put aside now; of the others some are tried, as there may
+-- be many that no worker handles.
 lib.UNHANDLED_TRIED = 16
 
 -- seldom
@@ -86,8 +88,8 @@ function lib.wake_for_unhandled(keys, worker, types)
   if next(types) then lib.wake_for_types(keys, types) end
 end
 
--- Whoever waits is woken when there is work, and may take a job unasked: not if it has just got one or holds something
--- already, of which it may not know when it asks. It stands there under one of its two names.
+-- An idle worker is woken when there is work. With a plus before its name it also takes a job unasked: not if it has
+-- just got one, or holds one that it may not have known of when it asked.
 function lib.join_idle(keys, claim, taken)
   local takes_one = claim.takes_unasked and taken == 0 and claim.held == 0
   redis.call('SADD', keys.idle, takes_one and '+' .. claim.worker or claim.worker)
@@ -117,7 +119,7 @@ function lib.start_chosen(keys, changes, claim, taken, now)
     if head.unique ~= '' then lib.free_unique(keys, id, facts, lib.UNIQUE_QUEUED) end
     lib.keep_facts(changes, id, facts)
     if head.key ~= '' then redis.call('HINCRBY', keys.busy, head.key, 1) end
-    lib.tell(keys, changes, 'started', id, facts)
+    lib.add_event(keys, changes, 'started', id, facts)
     bytes = bytes + facts.bytes
     fields[2 * index - 1], fields[2 * index] = lib.whole(process), id
     local size = 3 * index
@@ -139,7 +141,7 @@ end
 function lib.hand_out(keys, changes, claim, now)
   local room = claim.max_held - claim.held
   if not claim.is_member then return {'not_working', -1, {}} end
-  local is_paused, ageing_ms = keys.settings.paused, keys.settings.ageing_ms
+  local is_paused, ageing_ms = keys.settings.paused, tonumber(keys.settings.ageing_ms)
   if is_paused then
     -- No alarm: it would keep others from setting one when the queue is resumed.
     if keys.is_used.alarms then redis.call('ZREM', keys.alarms, claim.worker) end
@@ -157,13 +159,15 @@ function lib.hand_out(keys, changes, claim, now)
   if wanted < 1 then
     return {'limited', lib.wait_for_more(keys, claim, 0, now, lib.next_token_at(limit, now)), schedules}
   end
-  local taken, may_be_more, unhandled_now = lib.choose_jobs(keys, changes, claim, wanted, ageing_ms and tonumber(ageing_ms), now)
+  local taken, may_be_more, unhandled_now = lib.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
   if limit then limit.used = #taken end
   if keys.is_used.limits then lib.save_limits(keys, now) end
   local first, reply = 0, {}
   if #taken > 0 then first, reply = lib.start_chosen(keys, changes, claim, taken, now) end
   local wait_ms, is_reached = -1, limit and lib.room_in(limit) < 1
-  if next(unhandled_now) or (keys.is_used.unhandled_types and not is_reached) then lib.wake_for_unhandled(keys, claim.worker, unhandled_now) end
+  if next(unhandled_now) or (keys.is_used.unhandled_types and not is_reached) then
+    lib.wake_for_unhandled(keys, claim.worker, unhandled_now)
+  end
   if may_be_more and #taken < claim.limit and not is_reached then
     -- What is next must not run beside this, or too much had to be put aside: there is more to look at.
     local is_apart = redis.call('HEXISTS', keys.suspects, claim.worker) == 1
@@ -180,8 +184,8 @@ function lib.hand_out(keys, changes, claim, now)
     if #taken == 0 then return {'empty', wait_ms, schedules} end
   else
     lib.leave_idle(keys, claim.worker) -- it may have looked without being woken, and has no room now
-    -- Wake-ups are passed on, so that one lost on its way to a dead worker delays nothing for long; and so is the alarm
-    -- of a worker that has no time to get up.
+    -- Wake-ups are passed on, so that one lost on its way to a dead worker delays nothing for long; and so is the
+    -- alarm of a worker that has no room.
     local had_alarm = keys.is_used.alarms and redis.call('ZREM', keys.alarms, claim.worker) == 1
     if had_alarm or redis.call('ZCARD', keys.levels) > 0 then lib.wake_workers(keys.idle, keys['wake:'], #taken) end
     if keys.is_used.slots then wait_ms = lib.set_slot_alarm(keys, claim.worker, now) end
@@ -191,7 +195,7 @@ function lib.hand_out(keys, changes, claim, now)
   return answer
 end
 
--- A few finished jobs are purged with one request of so many, or with each that finishes many; more of them than come in.
+-- A few finished jobs are purged with one request of so many, and with each that finishes many: more than come in.
 lib.PURGE_EVERY = 16
 
 function lib.purge_some(keys, changes, operation, finished, now)
@@ -204,20 +208,22 @@ end
 function lib.purge_up_to(keys, changes, limit, now)
   lib.drop_old_marks(keys, now)
   local places, ids, all = lib.outdated_jobs(keys, changes, now, limit)
-  -- What is wrong with a list of theirs is told to whoever asks for a purge; it is no concern of this worker.
+  -- If a list of theirs is damaged, purge_jobs says so; the request of this worker goes on.
   if #ids == 0 or not pcall(lib.check_moves, keys, all) then return 0 end
   lib.purge_jobs(keys, changes, places, ids, all)
   return #ids
 end
 
--- Whoever finds nothing to do has time for more of them, and comes back soon if that was not all: otherwise a queue that
--- has become quiet would keep them for long.
+-- A worker that finds nothing to do has time for more of them, and comes back soon if that was not all: otherwise a
+-- queue that has become quiet would keep them for long.
 lib.PURGED_WHEN_IDLE, lib.PURGE_AGAIN_MS = 100, 100
 
 function lib.purge_when_idle(keys, changes, reply, now)
   if redis.call('ZCARD', keys.finished) == 0 and not keys.is_used.buried then return end
   local purged = lib.purge_up_to(keys, changes, lib.PURGED_WHEN_IDLE, now)
-  if purged == lib.PURGED_WHEN_IDLE and (reply[2] < 0 or reply[2] > lib.PURGE_AGAIN_MS) then reply[2] = lib.PURGE_AGAIN_MS end
+  if purged == lib.PURGED_WHEN_IDLE and (reply[2] < 0 or reply[2] > lib.PURGE_AGAIN_MS) then
+    reply[2] = lib.PURGE_AGAIN_MS
+  end
 end
 
 function lib.remember_hand_out(memory, operation, reply, refused)

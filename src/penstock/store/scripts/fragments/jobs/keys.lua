@@ -1,8 +1,6 @@
 -- A key of a queue is its hash tag and a kind, so one key names all the others. Lines, pages and the like are as many
--- as there are priorities, tenants or types, so they cannot be listed beforehand; sharing the tag, they share the slot.
--- What every kind is and holds stands in keys.py.
--- Everything that scripts on jobs share is kept in one table: a function costs with every call of a script, and the more
--- so the more locals it refers to.
+-- as there are priorities, tenants or types, so they cannot be listed beforehand; sharing the tag, they share the
+-- slot. What every kind is and holds stands in keys.py.
 
 function lib.keys_beside(meta)
   local base = string.sub(meta, 1, -5)
@@ -16,8 +14,8 @@ function lib.keys_beside(meta)
     end})
 end
 
--- The version of all records of a queue. What another version has written means something else, so it is left alone; so
--- is what has a layout that is no number.
+-- The version of all records of a queue. What another version has written means something else, so it is left alone;
+-- so is what has a layout that is no number.
 function lib.refuse_other_layout(layout)
   return layout and tonumber(layout) ~= lib.LAYOUT and {'other_layout', layout} or nil
 end

@@ -1,6 +1,6 @@
--- How many jobs may run at once, and how many may start in a time, for the queue (key '') or for a key that jobs carry.
--- A job that must not start now is parked: taken out of its line until a slot is free or a token is there, so that
--- nobody looks at it in vain. The limit '*' is for every key without one of its own.
+-- How many jobs may run at once, and how many may start in a time, for the queue (key '') or for a key that jobs
+-- carry. A job that must not start now is parked: taken out of its line until a slot is free or a token is there, so
+-- that no start meets it again and again. The limit '*' is for every key without one of its own.
 lib.NO_LIMIT = 1e15
 
 lib.open_limits = {}
@@ -54,7 +54,8 @@ function lib.save_limits(keys, now)
   if written == 0 then return end
   for _, key in ipairs(redis.call('HRANDFIELD', keys.buckets, 2 * written)) do
     local limit = lib.open_limit(keys, key, now)
-    if not limit or limit.rate <= 0 or limit.tokens - limit.used >= limit.burst then redis.call('HDEL', keys.buckets, key) end
+    local is_full = not limit or limit.rate <= 0 or limit.tokens - limit.used >= limit.burst
+    if is_full then redis.call('HDEL', keys.buckets, key) end
   end
 end
 
@@ -68,7 +69,7 @@ function lib.park_job(keys, changes, id, facts, limit, now)
 end
 
 lib.UNPARKED_AT_ONCE = 100
--- What was put back may not start after all, as when it has expired or nobody handles it; then it is another's turn.
+-- What was put back may not start after all, as when it has expired or no worker handles it; then another is tried.
 lib.LOOK_AGAIN_MS = 1000
 
 -- Puts parked jobs of a key back in line, as many as may start now. Returns how many.
@@ -122,7 +123,7 @@ end
 function lib.unpark_due(keys, claim, now)
   if not keys.is_used.unparks then return end
   for _, key in ipairs(redis.call('ZRANGEBYSCORE', keys.unparks, '-inf', lib.whole(now), 'LIMIT', 0, 16)) do
-    lib.attempt(claim, lib.unpark_key, keys, key, now)
+    lib.try_step(claim, lib.unpark_key, keys, key, now)
     claim.is_begun = true
   end
 end

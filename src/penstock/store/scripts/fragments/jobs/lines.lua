@@ -2,11 +2,11 @@
 -- `levels` has the priorities that have a line, and a ring for each says whose turn it is among the tenants.
 -- A line and its place in the ring come and go together.
 --
--- A tenant's place in the ring is how many rounds it has had; a round is as many jobs as its share. Whoever has had the
--- fewest is next. So a turn may take more than a share at once: who overdraws sits out as many rounds.
+-- A tenant's place in the ring is how many rounds it has had; a round is as many jobs as its share. The tenant that
+-- has had the fewest is next. So a tenant may be given more than its share at once: it then waits for as many rounds.
 
--- Whoever joins waits for one round, in which all others have their share, and for all who have overdrawn: to leave and
--- to come again gains nothing. It comes a little before those who have had that round meanwhile.
+-- A tenant that joins waits for one round, in which all others get their share, and for all that got more than theirs:
+-- to leave and to join again gains nothing. It comes a little before those that have had that round meanwhile.
 lib.ALMOST_A_ROUND = 0.999
 
 function lib.place_to_join(ring)
@@ -33,9 +33,9 @@ function lib.check_line(keys, line)
   end
 end
 
--- Does one thing of several for a worker. What is found wrong before it has begun is an error; afterwards it only puts an
--- end to this thing, as an error would hide what was done. Whoever asks next is told.
-function lib.attempt(claim, act, ...)
+-- Does one thing of several for a worker. What is found wrong before anything was written is an error; afterwards it
+-- only ends this thing, as an error would hide what was done. The next request that meets it says so.
+function lib.try_step(claim, act, ...)
   local is_well, result = pcall(act, ...)
   if is_well then return result end
   if not claim.is_begun then error(result, 0) end
@@ -81,9 +81,10 @@ function lib.rejoin_line(keys, line, returned)
   if was_empty then lib.open_line(keys, line) end
 end
 
--- Several jobs, each to the front of its own line. `items` is {id, facts} of each.
+-- The lines of these jobs in the order in which each is first met, and of each line an array of {entry, turn}. `items`
+-- is {id, facts} of each.
 -- seldom
-function lib.return_to_lines(keys, items)
+function lib.group_by_line(items)
   local lines, order = {}, {}
   for _, item in ipairs(items) do
     local line = item[2].head.line
@@ -93,29 +94,32 @@ function lib.return_to_lines(keys, items)
     end
     table.insert(lines[line], {entry = lib.entry_of(item[1], item[2]), turn = item[2].turn})
   end
+  return order, lines
+end
+
+-- Several jobs, each to the front of its own line.
+-- seldom
+function lib.return_to_lines(keys, items)
+  local order, lines = lib.group_by_line(items)
   for _, line in ipairs(order) do lib.rejoin_line(keys, line, lines[line]) end
 end
 
--- The same at the back, each under a new turn. Nil if the last one that was given out is no number: then jobs keep theirs,
--- and it is left for fsck to be found.
+-- So many new turns, after the one that is returned. Nil if the last one that was given out is no number: then jobs
+-- keep theirs, and it is left for fsck to be found.
 function lib.next_turns(keys, number)
   local last = redis.pcall('HINCRBY', keys.meta, 'turn', number)
   return type(last) == 'number' and last - number or nil
 end
 
+-- Several jobs, each to the back of its own line.
 -- seldom
 function lib.send_to_lines(keys, items)
-  if #items == 0 then return end
-  local lines, order = {}, {}
-  for _, item in ipairs(items) do
-    local line = item[2].head.line
-    if not lines[line] then
-      lines[line] = {}
-      order[#order + 1] = line
-    end
-    table.insert(lines[line], lib.entry_of(item[1], item[2]))
+  local order, lines = lib.group_by_line(items)
+  for _, line in ipairs(order) do
+    local entries = {}
+    for index, item in ipairs(lines[line]) do entries[index] = item.entry end
+    lib.join_line(keys, line, entries)
   end
-  for _, line in ipairs(order) do lib.join_line(keys, line, lines[line]) end
 end
 
 -- Jobs that cannot start now are put aside in the order in which they would have: by priority, then by turn.

@@ -1,6 +1,6 @@
 -- Readers of the history: `marks` has the place up to which each has read and when it said so. A reader that has said
 -- nothing for a week is gone. `marked_until` in `meta` is when the last of them will be; up to then the history is
--- trimmed by its cap alone, which costs those who write to it no look at the marks.
+-- trimmed by its cap alone, so the scripts that write to it need not look at the marks.
 lib.MARK_MS, lib.MOST_MARKS, lib.TRIMMED_AT_ONCE = 604800000, 100, 100000
 
 -- Reader -> {place, seen}. What is no mark is left out, and kept.

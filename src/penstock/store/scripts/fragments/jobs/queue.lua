@@ -6,9 +6,9 @@ function lib.read_settings(keys)
     'history_length', 'keep_ms', 'keep_dead_ms', 'keep_count', 'keep_bytes', 'kept_bytes', 'max_length', 'max_bytes',
     'waiting_bytes', 'turn', 'newest', 'history_cap', 'marked_until', 'process')
   keys.settings = {incarnation = found[1], kind = found[2], layout = found[3], enqueued = found[4], paused = found[5],
-    ageing_ms = found[6], history_length = found[7], keep_ms = found[8], keep_dead_ms = found[9], keep_count = found[10],
-    keep_bytes = found[11], kept_bytes = found[12], max_length = found[13], max_bytes = found[14],
-    waiting_bytes = found[15], turn = found[16], newest = found[17], history_cap = found[18],
+    ageing_ms = found[6], history_length = found[7], keep_ms = found[8], keep_dead_ms = found[9],
+    keep_count = found[10], keep_bytes = found[11], kept_bytes = found[12], max_length = found[13],
+    max_bytes = found[14], waiting_bytes = found[15], turn = found[16], newest = found[17], history_cap = found[18],
     marked_until = found[19], process = found[20]}
   return keys.settings
 end
@@ -22,8 +22,8 @@ function lib.refuse_kind(keys)
   return settings.enqueued and {'tasks'} or nil
 end
 
--- The greatest id that the queue has had, also after it was deleted, for as long as requests are remembered: an id that
--- is greater than all before must still mean that its job is new.
+-- The greatest id that the queue has had, also after it was deleted, for as long as requests are remembered: an id
+-- that is greater than all before must still mean that its job is new.
 -- seldom
 function lib.keep_newest(keys)
   local newest = redis.call('HGET', keys.meta, 'newest')

@@ -1,5 +1,5 @@
--- Rules may be set before the first job is sent. They make a queue one of jobs, or nobody who deletes it as one of
--- tasks would know that they are there.
+-- Rules may be set before the first job is sent. They make a queue one of jobs; else a delete of a queue of tasks
+-- would leave them behind.
 
 -- Why no rule can be changed, or nil.
 function lib.refuse_rule(memory, operation, keys, incarnation)
@@ -7,12 +7,11 @@ function lib.refuse_rule(memory, operation, keys, incarnation)
   if refusal then return refusal end
   refusal = lib.refuse_kind(keys)
   if not refusal then return nil end
-  lib.allow_when_full(memory)
-  return lib.remember(memory, operation, refusal)
+  return lib.end_early(memory, operation, refusal)
 end
 
 -- What a rule is set for has to be there.
-function lib.open_for_rule(keys, incarnation)
+function lib.create_for_rule(keys, incarnation)
   if not keys.settings.incarnation then lib.create_queue(keys.meta, incarnation) end
   if not keys.settings.kind then lib.become_job_queue(keys) end
 end

@@ -8,14 +8,13 @@ lib.WAYS_OUT = {done = 'finished', final = 'failed', cancelled = 'interrupted'}
 -- seldom
 function lib.note_attempt(keys, id, facts, attempt, outcome, error, now)
   local key = keys['attempts:'] .. id
-  redis.call('RPUSH', key, struct.pack('>HI6I6Bc0Bc0', attempt, facts.started, now, #outcome, outcome,
-    #facts.worker, facts.worker) .. error)
+  redis.call('RPUSH', key, lib.pack_attempt(attempt, facts.started, now, outcome, facts.worker, error))
   redis.call('LTRIM', key, -lib.ATTEMPTS_KEPT, -1)
   facts.marks = lib.with(facts.marks, lib.HAS_ATTEMPTS)
 end
 
--- The type of an error is the first of a JSON array of texts, of which the last may be very long: so only the beginning
--- is looked at. At most 255 bytes of it, as its length is one byte, and no part of a character.
+-- The type of an error is the first of a JSON array of texts, of which the last may be very long: so only the
+-- beginning is looked at. At most 255 bytes of it, as its length is one byte, and no part of a character.
 lib.ERROR_TYPE_BYTES = 255
 
 -- seldom
@@ -32,8 +31,8 @@ function lib.wait_again(keys, changes, id, facts, state, now)
   lib.tally(changes, 'waiting_bytes', facts.bytes)
 end
 
--- `item` is {process, id, facts, outcome, ran_us, cpu_us, delay_ms, reason, payload}; what goes back in line is added to
--- `again` (in its old place) or `anew` (at the back).
+-- `item` is {process, id, facts, outcome, ran_us, cpu_us, delay_ms, reason, payload}; what goes back in line is added
+-- to `again` (in its old place) or `anew` (at the back).
 function lib.settle_job(keys, changes, item, again, anew, now)
   local id, facts, outcome, payload = item[2], item[3], item[4], item[9]
   local worker, waited_ms = facts.worker, facts.started - facts.since
@@ -49,7 +48,8 @@ function lib.settle_job(keys, changes, item, again, anew, now)
   lib.tally(changes, lib.WAYS_OUT[outcome] or outcome, 1)
 
   if is_cancelled then
-    -- The process stays with an attempt that the cancel has ended; others are counted as failures or crashes, or not at all.
+    -- The process stays with an attempt that the cancel has ended; others are counted as failures or crashes, or not
+    -- at all.
     if outcome ~= 'cancelled' then facts.process = 0 end
     lib.end_job(keys, changes, id, facts, lib.CANCELLED, '', outcome == 'failed' and payload or '', now)
   elseif outcome == 'done' then
@@ -70,7 +70,7 @@ function lib.settle_job(keys, changes, item, again, anew, now)
       lib.wait_again(keys, changes, id, facts, lib.READY, now)
       anew[#anew + 1] = {id, facts}
     end
-    lib.tell(keys, changes, 'retried', id, facts, payload)
+    lib.add_event(keys, changes, 'retried', id, facts, payload)
   elseif (outcome == 'crashed' or outcome == 'lost') and lib.has(facts.head.flags, lib.AT_MOST_ONCE) then
     lib.end_job(keys, changes, id, facts, lib.DEAD, 'lost', payload, now)
   elseif facts.crashes >= lib.POISON_FROM and outcome ~= 'stopped' then
@@ -81,13 +81,13 @@ function lib.settle_job(keys, changes, item, again, anew, now)
     lib.wait_again(keys, changes, id, facts, lib.READY, now)
     lib.keep_facts(changes, id, facts)
     again[#again + 1] = {id, facts}
-    if outcome ~= 'stopped' then lib.tell(keys, changes, 'retried', id, facts, payload) end
+    if outcome ~= 'stopped' then lib.add_event(keys, changes, 'retried', id, facts, payload) end
   end
   if outcome ~= 'stopped' or is_cancelled then
-    local entries, word = changes.entries, is_cancelled and 'cancelled' or outcome == 'final' and 'failed' or outcome
+    local word = is_cancelled and 'cancelled' or outcome == 'final' and 'failed' or outcome
     local error_type = outcome ~= 'done' and payload ~= '' and lib.error_type(payload) or ''
-    entries[#entries + 1] = lib.pack_ended(id, facts, outcome == 'stopped' and 0 or attempt, word, waited_ms, item[5], item[6],
-      worker, facts.state, error_type, now)
+    local counted = outcome == 'stopped' and 0 or attempt
+    lib.record_attempt(changes, id, facts, counted, word, waited_ms, item[5], item[6], worker, error_type, now)
   end
 end
 
@@ -142,7 +142,7 @@ function lib.settle_jobs(keys, changes, running, worker, held, now)
   if #again > 0 then lib.return_to_lines(keys, again) end
   local unparked = 0
   for _, key in ipairs(freed) do
-    -- If what is parked cannot go back in line, then whoever starts jobs is told; what was settled stays so.
+    -- If what is parked cannot go back in line, then the next start of jobs says so; what was settled stays so.
     local is_well, number = pcall(lib.unpark_key, keys, key, now)
     if is_well then unparked = unparked + number end
   end

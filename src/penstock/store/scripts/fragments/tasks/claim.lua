@@ -27,13 +27,13 @@ function lib.make_claim(claim, limit, max_held)
   local first, elements = lib.start_elements(
     claim.ready, claim.running, claim.meta, claim.failures, math.min(limit, room), suspect)
   if #elements == 0 then
-    -- What is next must not run beside what this worker holds. Others may start it; this worker comes again
-    -- when it has finished that, and until then is not woken in vain.
+    -- What is next must not run beside what this worker holds. Others may start it; this worker comes again when it
+    -- has finished that, and is not woken until then.
     redis.call('SREM', claim.idle, claim.worker)
     lib.wake_workers(claim.idle, claim.wake, 1)
     return {'apart'}
   end
-  -- Whoever got less than it asked for waits, also when more is there that is handed out one by one.
+  -- A worker that got less than it asked for waits, also when more is there that is handed out one by one.
   if claim.wait and #elements < limit then redis.call('SADD', claim.idle, claim.worker) end
   local left = waiting - #elements
   if left > 0 then
@@ -45,8 +45,8 @@ function lib.make_claim(claim, limit, max_held)
   return reply
 end
 
--- Having started nothing is remembered too: a copy of the request that arrives late, when there is work again,
--- would start tasks that nobody knows of.
+-- Having started nothing is remembered too: a copy of the request that arrives late, when there is work again, would
+-- start tasks that no worker knows of.
 function lib.remember_claim(claim, operation, reply, refused)
   if reply[1] ~= 'ok' then lib.allow_when_full(claim.memory) end
   local kept = {reply[1], refused or false}

@@ -1,6 +1,6 @@
--- An element of the ready list is the task itself, byte for byte. Only a unique task carries its key in front,
--- behind a tag, because nothing else could tell it from an equal task that is not unique. The holder (8 bytes,
--- random) tells it from an earlier task with the same key that somebody may still be running.
+-- An element of the ready list is the task itself, byte for byte. Only a unique task carries its key in front, behind
+-- a tag, because nothing else could tell it from an equal task that is not unique. The holder (8 bytes, random) tells
+-- it from an earlier task with the same key that a worker may still be running.
 lib.TAG = '\0\255penstock\255'
 lib.HOLDER_BYTES = 8
 
@@ -16,8 +16,12 @@ function lib.open_element(element)
     string.sub(element, holder_start, holder_start + lib.HOLDER_BYTES - 1)
 end
 
+function lib.tagged_element(key, rest)
+  return lib.TAG .. struct.pack('>I2', #key) .. key .. rest
+end
+
 function lib.unique_element(key, holder, task)
-  return lib.TAG .. struct.pack('>I2', #key) .. key .. holder .. task
+  return lib.tagged_element(key, holder .. task)
 end
 
 function lib.holder_of(unique, key)
@@ -32,7 +36,7 @@ end
 -- A task that happens to begin like a tag is stored behind an empty one.
 function lib.plain_element(task)
   if string.sub(task, 1, #lib.TAG) ~= lib.TAG then return task end
-  return lib.TAG .. struct.pack('>I2', 0) .. task
+  return lib.tagged_element('', task)
 end
 
 -- A delete frees the keys of running tasks too. One that is given back afterwards is not unique any more;

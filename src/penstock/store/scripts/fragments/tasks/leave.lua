@@ -1,5 +1,5 @@
--- What every task takes with it when it leaves the queue for good, whichever way it goes.
--- Both tables are empty nearly always; then this costs two reads for any number of tasks.
+-- What goes with every task that leaves the queue for good: by a finish, a cancel, or as dead. Both tables are empty
+-- nearly always; then this costs two reads for any number of tasks.
 function lib.forget_tasks(elements, unique, unique_tasks, failures)
   local has_unique = redis.call('HLEN', unique) > 0
   local has_failures = redis.call('HLEN', failures) > 0
