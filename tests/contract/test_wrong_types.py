@@ -187,16 +187,3 @@ def test_every_key_that_crosses_queues_has_the_type_that_is_declared(
     tag = f"{names.tag}:"
     types = {part_of(key): type_ for key, type_ in stored.types().items() if key.startswith(tag)}
     assert types == KEY_TYPES
-
-
-@each_kind
-def test_the_headers_give_the_types_that_are_declared(kind: str) -> None:
-    headers = {key.name: key.type for it in SAMPLES[kind].scripts.values() for key in it.keys}
-    for stands_for_any in ("tasks", "key", "lines"):
-        headers.pop(stands_for_any, None)
-    left_by_jobs = {"types": KINDS["jobs"].key_types["types"]}
-
-    declared = KINDS[kind].key_types | KEY_TYPES | left_by_jobs
-    assert headers.items() <= declared.items()
-    if kind == "tasks":
-        assert headers == declared

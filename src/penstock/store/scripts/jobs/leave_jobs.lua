@@ -32,10 +32,7 @@ if refusal and redis.call('SISMEMBER', keys.members, worker) == 0 then
 end
 if refusal then return refusal end
 local settings = lib.read_settings(keys)
-if settings.enqueued and not settings.kind then
-  lib.allow_when_full(memory)
-  return lib.remember(memory, operation, {'tasks'})
-end
+if settings.enqueued and not settings.kind then return lib.end_early(memory, operation, {'tasks'}) end
 local processes = redis.call('HKEYS', running)
 local ids = lib.get_fields(running, processes)
 local now, all, held = lib.now_ms(), lib.read_facts(keys, ids), {}
