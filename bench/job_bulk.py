@@ -171,7 +171,7 @@ def send_due(ps: penstock.Penstock, count: int, due_ms: int) -> None:
 
 def join(ps: penstock.Penstock) -> None:
     ps.store.run_once(lambda o: workers.start_worker(ps.keys, o, WORKER, 3_600_000, "{}"))
-    ps.store.run(workers.start_work(ps.keys, WORKER, QUEUE))
+    ps.store.run(workers.start_work(ps.keys, WORKER, QUEUE, "jobs"))
     keys = ps.keys.queue(QUEUE)
     ps.store.run_once(lambda o: jobs.join_jobs(keys, o, WORKER, None))
     ps.jobs(QUEUE).configure(keep_count=10_000_000, keep_bytes=10**10)

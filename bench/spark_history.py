@@ -54,14 +54,14 @@ class Bench:
         self.ps.jobs("mail").add("email", {"to": "somebody"})
         hand = Hand(self.ps)
         hand.report(*(Report(job.process, "done", 20, 10) for job in hand.take(1)))
-        key = self.ps.keys.queue("mail").of_jobs("history")
+        key = self.ps.keys.queue("mail").history
         client: Any = self._server.client
         while (left := entries - client.xlen(key)) > 0:
             client.eval(_PUSH, 1, key, min(left, 100_000))
 
     def read_raw(self) -> None:
         """The raw limit: XRANGE of two thousand entries at a time, in one process."""
-        key = self.ps.keys.queue("mail").of_jobs("history")
+        key = self.ps.keys.queue("mail").history
         start = "-"
         gc.disable()  # which would go through the lists of lists again and again
         while found := self.ps.store.call(key, "XRANGE", key, start, "+", "COUNT", _PAGE):

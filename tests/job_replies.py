@@ -45,7 +45,7 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
             "other_layout", "tasks", **CLAIMS, idle=[b"idle", -1, []]
         ).items()
     },
-    "leave_jobs": replies("other_layout", ok=[b"ok", 1, 0]),
+    "leave_jobs": replies("other_layout", "tasks", ok=[b"ok", 1, 0]),
     "note_job": replies("ok", "other_layout", lease_lost=[b"lease_lost"]),
     "find_cancelled": replies("other_layout", ok=[b"ok", b"7"]),
     "find_handed": replies("other_layout", ok=[b"ok"]),

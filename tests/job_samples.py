@@ -224,7 +224,7 @@ class _World:
         for worker, types in (("w1", None), ("w2", ["sms"]), ("w3", None)):
             started = workers.start_worker(self._keys, self._next(), worker, MINUTE_MS, "{}")
             self._run(started)
-            self._run(workers.start_work(self._keys, worker, QUEUE))
+            self._run(workers.start_work(self._keys, worker, QUEUE, "jobs"))
             self._run(jobs.join_jobs(self._queue, self._next(), worker, types, "i1"))
         self._run(
             job_rules.put_schedule(self._queue, self._next(), "nightly", b"each night", 10**13)

@@ -39,7 +39,7 @@ def sample_world(store: Store, keys: NamespaceKeys) -> int:
         run(workers.start_worker(keys, next(operations), worker, MINUTE_MS, "{}"))
     run(queues.register_queue(keys, QUEUE, "i1"))
     for worker in ("w1", "w2"):
-        run(workers.start_work(keys, worker, QUEUE))
+        run(workers.start_work(keys, worker, QUEUE, "tasks"))
         run(queues.join_queue(queue, next(operations), worker, "i1"))
     for task, max_failures in ((b"poison", 1), (b"flaky", None)):
         run(queues.configure_queue(queue, next(operations), {"max_failures": max_failures}))
@@ -71,8 +71,8 @@ def sample_commands(
         workers.keep_worker_alive(keys, "w1", MINUTE_MS, 10, "{}"),
         workers.pause_worker(keys, "w1", is_paused=True),
         workers.list_paused_workers(keys),
-        workers.start_work(keys, "w1", "other"),
-        workers.stop_work(keys, operation, "w1", QUEUE),
+        workers.start_work(keys, "w1", "other", "tasks"),
+        workers.stop_work(keys, operation, "w1", QUEUE, "tasks"),
         workers.fail_worker(keys, "w1", MINUTE_MS),
         workers.forget_worker(keys, "w3"),
         workers.list_workers(keys),
@@ -108,3 +108,18 @@ def sample_commands(
         checks.forget_failures(queue, hashlib.sha1(b"flaky").hexdigest(), 1),
     ]
     return {command.script.name: command for command in commands}
+
+
+def more_commands(keys: NamespaceKeys, process: int, number: int = 100) -> dict[str, Command[Any]]:
+    """What the same scripts also do -> a command that makes them do it."""
+    queue = keys.queue(QUEUE)
+    operation = Operation(LANE, number)
+    held = [process, process + 1]
+    return {
+        "finish and start nothing": processes.finish_tasks(queue, operation, "w1", held),
+        "finish nothing and start": processes.finish_tasks(queue, operation, "w1", [], limit=1),
+        "stop to the back": processes.stop_tasks(queue, operation, "w1", held, "back"),
+        "leave in peace": queues.leave_queue(queue, operation, "w1", is_lost=False),
+        "lift a maximum": queues.configure_queue(queue, operation, {"max_failures": None}),
+        "resume a worker": workers.pause_worker(keys, "w2", is_paused=False),
+    }

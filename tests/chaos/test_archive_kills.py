@@ -160,7 +160,7 @@ def _places_in(server: RedisServer, namespace: str) -> Counter[str]:
 
 
 def _history_key(namespace: str) -> str:
-    return NamespaceKeys(namespace).queue("mail").of_jobs("history")
+    return NamespaceKeys(namespace).queue("mail").history
 
 
 def _everything(process: psutil.Process) -> list[psutil.Process]:

@@ -56,7 +56,7 @@ def test_what_is_no_id_is_a_finding_and_no_traceback(
     cli: CommandLine, ps: penstock.Penstock, redis_client: redis.Redis, keys: QueueKeys
 ) -> None:
     ps.jobs("mail").add("email")
-    redis_client.hset(keys.of_jobs("unique_jobs"), "=key", "nonsense")
+    redis_client.hset(keys.unique_jobs, "=key", "nonsense")
 
     result = cli("fsck", "--json")
     [found] = json.loads(result.stdout)["violations"]

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from penstock.model.jobs import LAYOUT
-from penstock.store.keys import OWNED_KINDS
 
 if TYPE_CHECKING:
     from penstock.store.keys import QueueKeys
@@ -22,9 +21,7 @@ class Places:
         self._ids = ids
 
     def __getattr__(self, kind: str) -> Any:
-        if kind in OWNED_KINDS:
-            return lambda owner: self._keys.of_jobs(kind, str(owner))
-        return self._keys.of_jobs(kind)
+        return getattr(self._keys, kind)
 
     def __getitem__(self, name: str) -> int:
         return self._ids[name]

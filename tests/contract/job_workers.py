@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import penstock
     from penstock.model.claims import Claim
-    from penstock.model.queues import Returned
+    from penstock.model.queues import KindName, Returned
     from tests.stored import Stored
 
 MINUTE_MS = 60_000
@@ -62,7 +62,7 @@ class Hand:
         self._ps = ps
         self._store = ps.store
         self._store.run_once(lambda o: workers.start_worker(ps.keys, o, name, MINUTE_MS, "{}"))
-        self._store.run(workers.start_work(ps.keys, name, queue))
+        self._store.run(workers.start_work(ps.keys, name, queue, "jobs"))
         ps.queue(queue)._in_queue(
             lambda incarnation: self._store.run_once(
                 lambda o: jobs.join_jobs(self.keys, o, name, types, incarnation)
@@ -156,7 +156,7 @@ class Hand:
             lambda o: jobs.note_job(self.keys, o, self.id, job.process, progress, lines)
         )
 
-    def leave(self) -> Returned:
+    def leave(self) -> Returned | KindName:
         """Give everything back and go."""
         return self._store.run_once(lambda o: jobs.leave_jobs(self.keys, o, self.id, is_lost=False))
 

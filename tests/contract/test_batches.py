@@ -522,7 +522,7 @@ def test_jobs_of_a_batch_go_like_others_when_its_time_is_up(
     batches.decide(stage, kind="jobs", keep=Keep(tag, 3_600_000))
     batches.move("jobs")
     hand.run_all()
-    finished = keys.of_jobs("finished")
+    finished = keys.finished
     for job in ps.store.call(finished, "ZRANGE", finished, 0, -1):
         ps.store.call(finished, "ZADD", finished, 1, job)
 

@@ -212,7 +212,7 @@ def test_what_a_newer_version_wrote_is_left_alone_and_the_other_queues_are_check
     ps.jobs("mail").add("email")
     newer = ps.keys.queue("newer")
     redis.hset(newer.meta, "layout", LAYOUT + 1)
-    redis.expire(newer.of_jobs("jobs"), 1000)
+    redis.expire(newer.jobs, 1000)
     redis.hset(ps.keys.queues, redis.hget(newer.meta, "incarnation"), "1 newer")
     redis.zadd(ps.keys.workers, {"gone": 1})
     redis.hset(keys.meta, "waiting_bytes", 7)
@@ -238,9 +238,9 @@ def test_what_is_no_id_is_named_with_where_it_stands(
     ps: penstock.Penstock, server: RedisServer, keys: QueueKeys
 ) -> None:
     build(ps)
-    server.client.hset(keys.of_jobs("unique_jobs"), "=key", "nonsense")
-    server.client.rpush(keys.of_jobs("line", "0:"), "5.x")
-    server.client.zadd(keys.of_jobs("pages", "rA:"), {"first": 1})
+    server.client.hset(keys.unique_jobs, "=key", "nonsense")
+    server.client.rpush(keys.line("0:"), "5.x")
+    server.client.zadd(keys.pages("rA:"), {"first": 1})
 
     found = fsck.check(ps).violations
 
@@ -255,7 +255,7 @@ def test_a_key_whose_window_is_open_stays_taken_whoever_has_it(
     ps: penstock.Penstock, server: RedisServer, keys: QueueKeys
 ) -> None:
     build(ps)
-    server.client.hset(keys.of_jobs("unique_jobs"), "=window", "nonsense")
+    server.client.hset(keys.unique_jobs, "=window", "nonsense")
 
     report = fsck.repair(ps, fsck.check(ps))
 
@@ -307,7 +307,7 @@ def test_repair_puts_a_job_that_is_in_no_line_back_in_its_place(
 ) -> None:
     mail = ps.jobs("mail")
     first, second, third = mail.add_many("email", [1, 2, 3])
-    line = keys.of_jobs("line", "0:")
+    line = keys.line("0:")
     server.client.lrem(line, 1, str(id_number(second.id)))
 
     report = fsck.repair(ps, fsck.check(ps))

@@ -63,41 +63,41 @@ def test_jobs_are_scanned_some_at_a_time_and_taken_apart(
 MENDS: dict[str, tuple[Mend, Callable[[Any, QueueKeys], object]]] = {
     "a job": (
         lambda keys, is_real: job_checks.mend_job(keys, JOB_IDS["later"], 100, is_real),
-        lambda call, keys: call("ZREM", keys.of_jobs("due"), JOB_IDS["later"]),
+        lambda call, keys: call("ZREM", keys.due, JOB_IDS["later"]),
     ),
     "a page": (
         lambda keys, is_real: job_checks.mend_page(keys, "rA:", 0, [GONE], is_real),
-        lambda call, keys: call("SADD", keys.of_jobs("page", "0:rA:"), GONE),
+        lambda call, keys: call("SADD", keys.page("0:rA:"), GONE),
     ),
     "a line": (
         lambda keys, is_real: job_checks.mend_line(keys, "line", "0:zeta", is_real),
-        lambda call, keys: call("ZREM", keys.of_jobs("ring", "0"), "zeta"),
+        lambda call, keys: call("ZREM", keys.ring("0"), "zeta"),
     ),
     "a ring": (
         lambda keys, is_real: job_checks.mend_line(keys, "ring", "10", is_real),
-        lambda call, keys: call("ZREM", keys.of_jobs("levels"), "10"),
+        lambda call, keys: call("ZREM", keys.levels, "10"),
     ),
     "what was put aside": (
         lambda keys, is_real: job_checks.mend_line(keys, "unhandled", "fax", is_real),
-        lambda call, keys: call("SREM", keys.of_jobs("unhandled_types"), "fax"),
+        lambda call, keys: call("SREM", keys.unhandled_types, "fax"),
     ),
     "what a limit holds back": (
         lambda keys, is_real: job_checks.mend_line(keys, "parked", "host", is_real),
-        lambda call, keys: call("ZREM", keys.of_jobs("unparks"), "host"),
+        lambda call, keys: call("ZREM", keys.unparks, "host"),
     ),
     "a unique key": (
         lambda keys, is_real: job_checks.mend_trace(
             keys, "unique_jobs", b"=gone", str(GONE), is_real
         ),
-        lambda call, keys: call("HSET", keys.of_jobs("unique_jobs"), "=gone", GONE),
+        lambda call, keys: call("HSET", keys.unique_jobs, "=gone", GONE),
     ),
     "the log of a job": (
         lambda keys, is_real: job_checks.mend_trace(keys, "log", b"%d" % GONE, "", is_real),
-        lambda call, keys: call("RPUSH", keys.of_jobs("log", str(GONE)), "line"),
+        lambda call, keys: call("RPUSH", keys.log(str(GONE)), "line"),
     ),
     "the alarm of a worker": (
         lambda keys, is_real: job_checks.mend_trace(keys, "alarms", b"gone", "", is_real),
-        lambda call, keys: call("ZADD", keys.of_jobs("alarms"), 1, "gone"),
+        lambda call, keys: call("ZADD", keys.alarms, 1, "gone"),
     ),
 }
 each_mend = pytest.mark.parametrize("name", MENDS)
@@ -145,7 +145,7 @@ def test_a_count_is_set_unless_it_has_changed(
 def test_a_count_of_nothing_is_removed(
     ps: penstock.Penstock, keys: QueueKeys, stored: Stored
 ) -> None:
-    busy = keys.of_jobs("busy")
+    busy = keys.busy
     ps.store.call(busy, "HSET", busy, "host", 1)
 
     assert ps.store.run(job_checks.mend_count(keys, "busy", "host", b"1", 0)) is True

@@ -85,7 +85,7 @@ def test_w04_a_recovery_that_broke_off_is_done_again_by_a_peer(
     for queue in ("mail", "cards"):
         ps.jobs(queue).add("email", queue)
     dead = Hand(ps, "dead")
-    ps.store.run(workers.start_work(names, "dead", "cards"))
+    ps.store.run(workers.start_work(names, "dead", "cards", "jobs"))
     cards = names.queue("cards")
     ps.store.run(jobs.join_jobs(cards, next(operations), "dead", None))
     ps.store.run(jobs.start_jobs(cards, next(operations), "dead", 1))

@@ -33,7 +33,7 @@ def places(mail: penstock.Jobs) -> list[str]:
 def pass_time(ps: penstock.Penstock, queue: str, days: float) -> None:
     """Let every mark of a queue be so much older."""
     keys = ps.keys.queue(queue)
-    marks, back_ms = keys.of_jobs("marks"), int(days * 86_400_000)
+    marks, back_ms = keys.marks, int(days * 86_400_000)
     flat = ps.store.call(marks, "HGETALL", marks)
     for reader, mark in zip(flat[::2], flat[1::2], strict=True):
         place, _, seen = mark.partition(b" ")

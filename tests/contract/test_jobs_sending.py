@@ -455,7 +455,7 @@ def test_a_script_that_goes_wrong_is_not_begun_again(
 ) -> None:
     """If it had gone half way it would find its own ids taken, and go on with others for ever."""
     job = mail.add("email", unique="key", debounce=60)
-    facts = ps.keys.queue("mail").of_jobs("facts")
+    facts = ps.keys.queue("mail").facts
     ps.store.call(facts, "HSET", facts, str(id_number(job.id)), "nonsense")
 
     with pytest.raises(StoreError, match="too short"):

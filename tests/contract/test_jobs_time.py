@@ -72,7 +72,7 @@ def test_due_jobs_are_promoted_in_the_order_in_which_they_are_due(
     ]
     mail.add("email", "never", run_at=in_an_hour)
     mail.add("email", "ready")
-    due = ps.keys.queue("mail").of_jobs("due")
+    due = ps.keys.queue("mail").due
     for job in jobs:  # as if two hours had passed for them
         ps.store.call(due, "ZINCRBY", due, -2 * 3_600_000, str(job._number))
 

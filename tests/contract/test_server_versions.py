@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.kinds import each_kind
+from tests.script_commands import BOUNDED, BOUNDED_BY_SCRIPT, PERMITTED
 from tests.servers import RedisCluster
-from tests.unit.test_scripts import BOUNDED_BY_KEY, PERMITTED
 
 if TYPE_CHECKING:
     from tests.servers import RedisServer
 
 
+@each_kind
 def test_the_server_knows_every_command_that_the_scripts_use(
-    any_store: RedisServer | RedisCluster,
+    any_store: RedisServer | RedisCluster, kind: str
 ) -> None:
     server = any_store.nodes[0] if isinstance(any_store, RedisCluster) else any_store
-    used = PERMITTED | {command for pairs in BOUNDED_BY_KEY.values() for command, _ in pairs}
+    bounded = BOUNDED[kind].union(*BOUNDED_BY_SCRIPT[kind].values())
+    used = PERMITTED[kind] | {command for command, _ in bounded}
 
     known = server.command("COMMAND", "INFO", *sorted(used))
 

@@ -182,7 +182,7 @@ def test_an_unregistered_worker_starts_no_work(
     ps: penstock.Penstock, names: NamespaceKeys, stored: Stored
 ) -> None:
     with pytest.raises(LeaseLost):
-        ps.store.run(workers.start_work(names, "w1", "mail"))
+        ps.store.run(workers.start_work(names, "w1", "mail", "tasks"))
 
     assert stored.everything() == {}
 
@@ -193,7 +193,7 @@ def test_the_queues_of_a_worker_are_listed(
     worker.start_work("cards")
 
     assert ps.work_of(worker.id) == ["cards", "mail"]
-    assert stored[names.work(worker.id)] == {b"cards", b"mail"}
+    assert stored[names.work(worker.id)] == {b"cards\0tasks", b"mail\0tasks"}
 
     worker.stop_work("cards")
     assert ps.work_of(worker.id) == ["mail"]
@@ -334,7 +334,7 @@ def test_a_worker_failed_while_it_joins_is_taken_off_the_queue_again(
 ) -> None:
     start("w1")
     ps.store.run(queues.register_queue(names, "mail", "i1"))
-    ps.store.run(workers.start_work(names, "w1", "mail"))
+    ps.store.run(workers.start_work(names, "w1", "mail", "tasks"))
     ps.fail_worker("w1")
     ps.store.run(queues.join_queue(keys, next(operations), "w1", "i1"))
 

@@ -183,7 +183,9 @@ class Reference:
         for what in ("registry", "leases", "condemned"):
             _equal(what, getattr(self, what), getattr(snapshot, what))
         _equal("info", self.info, set(snapshot.info))
-        served = {worker: names for worker, names in self.work.items() if names}
+        served = {
+            w: {n.partition("\0")[0] for n in names} for w, names in self.work.items() if names
+        }
         _equal("work", served, {w: set(names) for w, names in snapshot.work.items()})
 
     def _repeat(self, name: str, command: Command[Any], arguments: Arguments) -> Reply | None:

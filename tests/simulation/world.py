@@ -12,6 +12,7 @@ from penstock.store.commands.checks import (
     pairs,
     queue_snapshot,
 )
+from penstock.store.commands.workers import open_served
 from tests.simulation.batches_look import READ_STAGING, Staging, StagingReader
 from tests.simulation.server import QUEUES, Scripts, Server
 
@@ -119,7 +120,7 @@ class World(Server):
             condemned={w.decode(): int(score) for w, score in pairs(condemned)},
             info=frozenset(worker.decode() for worker in info),
             work={
-                worker: frozenset(queue.decode() for queue in served)
+                worker: frozenset(open_served(entry).queue for entry in served)
                 for worker, served in zip(names, work, strict=True)
                 if served
             },

@@ -86,7 +86,7 @@ def test_what_is_gone_from_the_store_stops_the_command_which_says_what_and_what_
     rig: Rig, server: RedisServer, ps: penstock.Penstock
 ) -> None:
     client: Any = server.client
-    key = ps.keys.queue("mail").of_jobs("history")
+    key = ps.keys.queue("mail").history
     cli = CommandLine(server.url, ps.settings.namespace)
     ids = rig.world.end_jobs(10)
     rig.archive("mail")

@@ -75,7 +75,7 @@ def _words(process: psutil.Process) -> str:
 
 
 def history_key(ps: penstock.Penstock) -> str:
-    return ps.keys.queue("mail").of_jobs("history")
+    return ps.keys.queue("mail").history
 
 
 def live_files(rig: Rig) -> set[Path]:

@@ -53,7 +53,7 @@ def signals() -> Iterator[None]:
 
 def lose_oldest(ps: penstock.Penstock, server: RedisServer, left: int) -> None:
     """Write entries again behind the last one, and trim all but a few, in one step."""
-    key = ps.keys.queue("mail").of_jobs("history")
+    key = ps.keys.queue("mail").history
     client: Any = server.client
     [(_, fields)] = client.xrevrange(key, count=1)
     pipeline = client.pipeline(transaction=True)

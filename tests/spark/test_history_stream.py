@@ -217,7 +217,7 @@ def test_a_queue_that_is_gone_is_an_error(world: HistoryWorld) -> None:
 def test_a_store_that_was_put_back_is_an_error(world: HistoryWorld, ps: penstock.Penstock) -> None:
     world.end_jobs(3)
     stream = world.stream()
-    key = ps.keys.queue("mail").of_jobs("history")
+    key = ps.keys.queue("mail").history
     ps.store.call(key, "DEL", key)
 
     with pytest.raises(HistoryLost, match="the store was emptied, or is an older copy"):
@@ -235,7 +235,7 @@ def test_a_stream_can_go_on_behind_a_gap(
     elif how == "made anew":
         world.reset()
     else:
-        key = ps.keys.queue("mail").of_jobs("history")
+        key = ps.keys.queue("mail").history
         ps.store.call(key, "DEL", key)
     new = world.end_jobs(5)
 
@@ -250,7 +250,7 @@ def test_a_query_with_an_end_passes_over_one_loss_and_leaves_the_next_to_another
     world.end_jobs(3)
     first.next_batch()
     world.end_jobs(7)
-    server.command("XTRIM", ps.keys.queue("mail").of_jobs("history"), "MAXLEN", 2)
+    server.command("XTRIM", ps.keys.queue("mail").history, "MAXLEN", 2)
     second = world.stream(first.offset, failOnDataLoss="false")
     second.reader.prepareForTriggerAvailableNow()
 

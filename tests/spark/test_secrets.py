@@ -108,7 +108,7 @@ def test_a_password_of_an_archive_is_shown_nowhere_also_if_it_fails(
     with penstock.connect(secret_url, namespace="canary") as ps:
         ps.jobs("mail").add("email").cancel()
         archive()
-        key = ps.keys.queue("mail").of_jobs("history")
+        key = ps.keys.queue("mail").history
     own_server.command("XADD", key, "*", "attempt", b"\x01 no entry")
     with pytest.raises(HistoryLost) as failure:
         archive()

@@ -8,6 +8,8 @@ from typing import Literal, NamedTuple, TypedDict
 from penstock.errors import InvalidArgument, PayloadTooLarge
 
 Side = Literal["front", "back"]
+KindName = Literal["tasks", "jobs"]
+"""What a queue can hold."""
 QueueKind = Literal["tasks", "jobs", "undecided"]
 """What a queue holds; the first thing that comes in decides."""
 

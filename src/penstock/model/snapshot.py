@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from penstock.model.job_snapshot import JobSnapshot
+    from penstock.model.queues import QueueKind
 
 DIGEST_BYTES = 40
 """how long the digest in front of an index entry is"""
@@ -55,8 +56,8 @@ class QueueSnapshot:
     incarnation: str = ""
     process: int = 0
     """the last process id given out"""
-    holds_jobs: bool = False
-    """whether it holds jobs, of which `Snapshot.jobs` tells the rest"""
+    kind: QueueKind = "undecided"
+    """what it holds; if that is jobs, `Snapshot.jobs` tells the rest"""
     no_numbers: tuple[str, ...] = ()
     """settings and counters that cannot be read, and count as if they were not there"""
     is_paused: bool = False
@@ -85,6 +86,10 @@ class QueueSnapshot:
     @property
     def exists(self) -> bool:
         return bool(self.incarnation)
+
+    @property
+    def holds_jobs(self) -> bool:
+        return self.kind == "jobs"
 
     def elements(self) -> Iterator[Element]:
         """Everything that waits or is held."""

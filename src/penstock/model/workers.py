@@ -9,7 +9,7 @@ import secrets
 import time
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.model.names import check_worker_name
 
@@ -78,6 +78,14 @@ def pausable_name(worker: str) -> str:
     begins, _, ends = worker.rpartition(".")
     is_id = len(ends) == 8 and all(c in "0123456789abcdef" for c in ends) and begins
     return worker_name(worker) if is_id else worker
+
+
+class Served(NamedTuple):
+    """A queue on the list of a worker."""
+
+    queue: str
+    kind: str
+    """what it held when the worker joined it; empty if the list does not say"""
 
 
 class Beat(list[str]):

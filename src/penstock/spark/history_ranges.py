@@ -47,7 +47,7 @@ def read_range(
     if fails:
         check_range(store, keys, wanted)
     with _without_garbage_collection():
-        yield from _pages(store, keys.of_jobs("history"), wanted, fails)
+        yield from _pages(store, keys.history, wanted, fails)
     if fails:
         check_range(store, keys, wanted)
 
@@ -96,7 +96,7 @@ def split_range(
     Each part starts at an entry, which can be looked for when it is read.
     """
     parts = -(-estimate_entries(bounds, wanted.start, wanted.end) // entries)
-    key = keys.of_jobs("history")
+    key = keys.history
     starts = [wanted.start]
     for place in interpolate(_later(wanted.start, bounds), wanted.end, parts):
         found = store.call(key, "XREVRANGE", key, place, f"({starts[-1]}", "COUNT", 1)

@@ -71,7 +71,7 @@ class HistoryReader(DataSourceReader):
             )
         if not bounds.length:
             return []
-        start, end = self._bounds(store, keys.of_jobs("history"), bounds)
+        start, end = self._bounds(store, keys.history, bounds)
         if place_key(start) >= place_key(end):
             return []
         wanted = HistoryRange(queue, bounds.incarnation, start, end)

@@ -100,7 +100,7 @@ class JobReader(DataSourceReader):
         )
 
     def _page_splits(self, store: Store, state: JobState) -> Iterator[Split]:
-        key = self._connection.keys(self._queue).of_jobs("pages", self._listings[state])
+        key = self._connection.keys(self._queue).pages(self._listings[state])
         pages: list[int] = []
         after = "-inf"
         while True:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from penstock.connection.wire import ConnectionLost, ReplyError, pack, store_error, unavailable
 from penstock.store.commands import checks
-from penstock.store.keys import JOB_KEY_TYPES, KEY_TYPES, QUEUE_KEY_TYPES, KeyName
+from penstock.store.keys import KeyName, key_types
+from penstock.store.kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -36,9 +37,10 @@ class KeyScan:
     def of_queue(self, queue: str) -> list[KeyName]:
         return [name for name in self.names if name.queue == queue]
 
-    def job_queues(self) -> set[str]:
-        """Queues of which anything was found that only queues of jobs have."""
-        return {name.queue for name in self.names if name.queue and name.kind in JOB_KEY_TYPES}
+    def kinds_of(self, queue: str) -> set[str]:
+        """The kinds of which anything was found that only such queues have."""
+        names = {name.kind for name in self.of_queue(queue)}
+        return {kind.name for kind in KINDS.values() if not names.isdisjoint(key_types(kind.keys))}
 
 
 async def scan_keys(store: AsyncStore, keys: NamespaceKeys, pattern: str = "") -> KeyScan:
@@ -47,6 +49,17 @@ async def scan_keys(store: AsyncStore, keys: NamespaceKeys, pattern: str = "") -
     async for key in _scan(store, pattern or keys.pattern):
         await _classify(store, keys, key, scan)
     return scan
+
+
+async def scan_all(store: AsyncStore, command: str, key: str) -> list[tuple[bytes, bytes]]:
+    """A large hash or sorted set, read in pages."""
+    found: list[tuple[bytes, bytes]] = []
+    cursor = b"0"
+    while True:
+        cursor, flat = await store.call(key, command, key, cursor, "COUNT", _PAGE)
+        found += checks.pairs(flat)
+        if cursor == b"0":
+            return found
 
 
 async def _scan(store: AsyncStore, pattern: str) -> AsyncIterator[str]:
@@ -78,8 +91,7 @@ async def _classify(store: AsyncStore, keys: NamespaceKeys, key: str, found: Key
     if facts.type == "none":
         return
     must_expire = name.kind in _PASSING
-    wanted = (QUEUE_KEY_TYPES | JOB_KEY_TYPES if name.queue else KEY_TYPES)[name.kind]
-    if facts.type != wanted:
+    if facts.type != name.type:
         found.mistyped.append(key)
         if not must_expire:
             found.broken.add(name.queue)

@@ -23,18 +23,18 @@ from penstock.model.workers import (
     lease_clock,
     new_worker_id,
 )
-from penstock.store.commands import jobs, processes, queues, workers
+from penstock.store.commands import processes, workers
 from penstock.store.commands.workers import lease_lost
+from penstock.store.kinds import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from types import TracebackType
 
     from penstock.client._async.client import AsyncPenstock
     from penstock.model.claims import Claim
     from penstock.model.queues import Side
-    from penstock.store.command import Command, Operation
-    from penstock.store.keys import QueueKeys
+    from penstock.store.kinds import Kind
 
 
 class AsyncWorkerSession:
@@ -56,7 +56,7 @@ class AsyncWorkerSession:
         self._keys = client.keys
         self._about = about or {}
         self._lease_ms = lease_ms
-        self._queues: set[str] = set()
+        self._queues: dict[str, Kind] = {}
         self.id = new_worker_id(name)
         self.lease = Lease(lease_ms)
         settings = replace(client.settings, dialect=client.store.dialect)
@@ -80,27 +80,21 @@ class AsyncWorkerSession:
 
         Raises LeaseLost if the worker was failed, or was never started.
         """
-        await self._start_work(queue, queues.join_queue)
+        await self._start_work(queue, KINDS["tasks"])
 
     async def start_job_work(self, queue: str, types: Sequence[str] | None = None) -> None:
         """Begin to serve a queue of jobs of these types (None: of all).
 
         Raises WrongKind if the queue holds plain tasks, LeaseLost as above.
         """
+        await self._start_work(queue, KINDS["jobs"], types)
 
-        def join(
-            keys: QueueKeys, operation: Operation, worker: str, incarnation: str
-        ) -> Command[None]:
-            return jobs.join_jobs(keys, operation, worker, types, incarnation)
-
-        await self._start_work(queue, join)
-
-    async def _start_work(self, queue: str, join: Callable[..., Command[None]]) -> None:
+    async def _start_work(self, queue: str, kind: Kind, types: Sequence[str] | None = None) -> None:
         keys = self._keys.queue(queue)  # refuses a bad name before anything is written
-        await self._store.run(workers.start_work(self._keys, self.id, queue))
+        await self._store.run(workers.start_work(self._keys, self.id, queue, kind.name))
         await self._client.queue(queue)._in_queue(
             lambda incarnation: self._store.run_once(
-                lambda operation: join(keys, operation, self.id, incarnation)
+                lambda operation: kind.join(keys, operation, self.id, types, incarnation)
             )
         )
         try:
@@ -109,17 +103,18 @@ class AsyncWorkerSession:
             command = workers.keep_worker_alive(self._keys, self.id, self._lease_ms)
             self.heartbeat.is_paused = (await self._store.run(command)).is_paused
         except LeaseLost:
-            await self._leave(queue, is_lost=True)
+            await self._leave(queue, kind, is_lost=True)
             raise
-        self._queues.add(queue)
+        self._queues[queue] = kind
 
     async def stop_work(self, queue: str) -> None:
         """Cease to serve a queue. Tasks of it still held go back to the front."""
-        await self._leave(queue, is_lost=False)
+        kind = self._queues.get(queue, KINDS["tasks"])
+        await self._leave(queue, kind, is_lost=False)
         await self._store.run_once(
-            lambda operation: workers.stop_work(self._keys, operation, self.id, queue)
+            lambda operation: workers.stop_work(self._keys, operation, self.id, queue, kind.name)
         )
-        self._queues.discard(queue)
+        self._queues.pop(queue, None)
 
     async def start_task(self, queue: str) -> AsyncProcess | None:
         """Take the oldest task of a queue, or None if nothing is ready; it never blocks."""
@@ -166,8 +161,8 @@ class AsyncWorkerSession:
 
     async def abandon(self) -> None:
         """Give everything up after the lease was lost, also where nobody knows of this worker."""
-        for queue in sorted(self._queues):
-            await self._leave(queue, is_lost=True)
+        for queue, kind in sorted(self._queues.items()):
+            await self._leave(queue, kind, is_lost=True)
         await self._client.fail_worker(self.id)
 
     async def stop(self) -> None:
@@ -189,8 +184,8 @@ class AsyncWorkerSession:
     ) -> None:
         await self.stop()
 
-    async def _leave(self, queue: str, is_lost: bool) -> None:
-        await leave_queue(self._store, self._keys.queue(queue), self.id, is_lost)
+    async def _leave(self, queue: str, kind: Kind, is_lost: bool) -> None:
+        await leave_queue(self._store, self._keys.queue(queue), self.id, kind.name, is_lost)
 
     def _processes(self, queue: str, claim: Claim[bytes]) -> list[AsyncProcess]:
         if claim.word == "not_working":

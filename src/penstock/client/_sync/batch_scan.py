@@ -6,23 +6,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.client._sync.kind_checks import KIND_CHECKS
 from penstock.model.numbers import whole_number
 from penstock.model.snapshot import BatchesSnapshot
 
 if TYPE_CHECKING:
     from penstock.connection.store import Store
+    from penstock.model.queues import QueueKind
     from penstock.store.keys import QueueKeys
 
-_FIELDS = ("staged", "moved_at", "kind", "max_length", "max_bytes", "waiting_bytes")
-_WAITING = ("rA:", "sA:", "bA:")
+_FIELDS = ("staged", "moved_at", "max_length", "max_bytes", "waiting_bytes")
 _PAGE = 1_000
 
 
 def read_batches(
-    store: Store, keys: QueueKeys, lasting: frozenset[str]
+    store: Store, keys: QueueKeys, lasting: frozenset[str], kind: QueueKind
 ) -> tuple[BatchesSnapshot, list[str]]:
     """What was staged and decided; and the keys of decided stages that would expire. `lasting` are
-    the stages that were found without an expiry.
+    the stages that were found without an expiry, `kind` is what the queue holds.
     """
     moving = _moving(store, keys)
     missing, expiring = [], []
@@ -32,13 +33,11 @@ def read_batches(
             missing.append(name)
         elif ttl_ms >= 0:
             expiring.append(keys.stage(name))
-    stored = store.call(keys.meta, "HMGET", keys.meta, *_FIELDS, *_WAITING)
-    rows, moved_at, kind, *limits = stored[: len(_FIELDS)]
+    rows, moved_at, *limits = store.call(keys.meta, "HMGET", keys.meta, *_FIELDS)
     max_length, max_bytes, waiting_bytes = (whole_number(v) if v else None for v in limits)
-    if kind == b"jobs":
-        waiting = sum(whole_number(count) or 0 for count in stored[len(_FIELDS) :] if count)
-    else:
-        waiting = store.call(keys.ready, "LLEN", keys.ready)
+    # Only the first task decides that a queue holds tasks, not a batch that is to be moved.
+    held = "tasks" if kind == "undecided" else kind
+    waiting = KIND_CHECKS[held].count_waiting(store, keys)
     has_room = max_length is None or waiting < max_length
     has_room &= max_bytes is None or (waiting_bytes or 0) < max_bytes
     snapshot = BatchesSnapshot(

@@ -7,36 +7,29 @@ mended without risk.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from penstock.client._sync.batch_scan import read_batches
-from penstock.client._sync.job_repair import confirm, mend_jobs
-from penstock.client._sync.job_scan import read_job_queue
-from penstock.client._sync.key_scan import scan_keys
+from penstock.client._sync.key_scan import scan_all, scan_keys
+from penstock.client._sync.kind_checks import KIND_CHECKS
 from penstock.client._sync.recovery import fail_worker, leave_queue
-from penstock.codec.elements import HOLDER_BYTES, open_element, open_unique
+from penstock.client._sync.task_scan import read_queue
 from penstock.connection.staging import move_batches
 from penstock.connection.transport import pause
 from penstock.errors import UnknownLayout
 from penstock.model.job_invariants import all_violations
 from penstock.model.jobs import LAYOUT
 from penstock.model.numbers import whole_number
-from penstock.model.snapshot import DIGEST_BYTES, Element, QueueSnapshot, Snapshot
+from penstock.model.snapshot import Snapshot
 from penstock.model.staging import STAGE_MS
 from penstock.store.commands import checks, queues, workers
+from penstock.store.kinds import stored_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from penstock.client._sync.client import Penstock
     from penstock.model.invariants import Violation
     from penstock.store.keys import QueueKeys
 
-_SMALL = 10_000
-"""How many entries of a queue are read in one step; a larger one is read in pages."""
-
-_PAGE = 1_000
 _SETTLE_S = 0.05
 _MEMORY_MS = 3_600_000
 
@@ -69,7 +62,8 @@ def check(client: Penstock) -> Report:
         snapshot = take_snapshot(client)
         before = {violation.identity for violation in found}
         found = [v for v in all_violations(snapshot) if v.identity in before]
-        found = confirm(client, found)
+        for kind in KIND_CHECKS.values():
+            found = kind.confirm(client, found)
     if snapshot.mistyped_keys:
         # What cannot be read may be what makes the rest right: living workers would look unknown.
         found = [replace(violation, is_repairable=False) for violation in found]
@@ -98,7 +92,8 @@ def repair(client: Penstock, report: Report) -> Report:
             except UnknownLayout:
                 # A dead worker may also serve a queue that only a newer version can take it off.
                 given_up.append(replace(violation, is_repairable=False))
-    mend_jobs(client, report.violations)
+    for kind in KIND_CHECKS.values():
+        kind.mend(client, report.violations)
     after = check(client)
     left = {violation.identity for violation in after.violations}
     after.violations += [v for v in given_up if v.identity not in left]
@@ -108,13 +103,11 @@ def repair(client: Penstock, report: Report) -> Report:
 
 
 def take_snapshot(client: Penstock, with_elements: bool = True) -> Snapshot:
-    """Read everything in the namespace. Each queue of up to 10,000 entries is read at one instant;
-    of a larger one the counts are, and its tasks are read in pages, of which only those are kept
-    that are unique or have failed before. Without `with_elements` tasks are only counted.
-    """
+    """Read everything in the namespace. Without `with_elements` tasks are only counted."""
     keys = client.keys
     found = scan_keys(client.store, keys)
-    snapshots, jobs, unread, batches = {}, {}, {}, {}
+    snapshots, unread, batches = {}, {}, {}
+    of_kinds: dict[str, dict[str, Any]] = {name: {} for name in KIND_CHECKS}
     for queue in sorted({name.queue for name in found.names if name.queue} - found.broken):
         layout = _unknown_layout(client, keys.queue(queue))
         if layout is not None:
@@ -122,15 +115,18 @@ def take_snapshot(client: Penstock, with_elements: bool = True) -> Snapshot:
             continue
         of_queue = found.of_queue(queue)
         holders = [name.owner for name in of_queue if name.kind == "running"]
-        snapshot = _read_queue(client, keys.queue(queue), holders, with_elements)
+        snapshot = read_queue(client.store, keys.queue(queue), holders, with_elements)
         snapshots[queue] = snapshot
-        if snapshot.holds_jobs or queue in found.job_queues():
-            jobs[queue] = read_job_queue(client.store, keys.queue(queue), of_queue)
+        for kind in found.kinds_of(queue) | {snapshot.kind}:
+            read = KIND_CHECKS[kind].read if kind in KIND_CHECKS else None
+            if read is not None:
+                of_kinds[kind][queue] = read(client.store, keys.queue(queue), of_queue)
         if any(name.kind in ("moving", "stage") for name in of_queue):
             lasting = frozenset(name for at, name in found.lasting_stages if at == queue)
-            read = read_batches(client.store, keys.queue(queue), lasting)
-            batches[queue] = read[0]
-            found.expiring += read[1]
+            batches[queue], expiring = read_batches(
+                client.store, keys.queue(queue), lasting, snapshot.kind
+            )
+            found.expiring += expiring
     # What queues refer to is read after them: a worker registers before it joins one.
     lists = sorted(n.owner for n in found.names if n.kind == "work")
     passed_by = found.broken.union(unread)
@@ -138,7 +134,7 @@ def take_snapshot(client: Penstock, with_elements: bool = True) -> Snapshot:
     tags = tuple(keys.queue(queue).tag for queue in unread)
     return Snapshot(
         queues=snapshots,
-        jobs=jobs,
+        jobs=of_kinds["jobs"],
         batches=batches,
         unread=unread,
         unknown_keys=tuple(found.unknown),
@@ -157,74 +153,11 @@ def _unknown_layout(client: Penstock, keys: QueueKeys) -> str | None:
     return None if is_known else stored.decode(errors="backslashreplace")
 
 
-def _read_queue(
-    client: Penstock, keys: QueueKeys, holders: list[str], with_elements: bool
-) -> QueueSnapshot:
-    names = set(holders)
-    limit = _SMALL if with_elements else 0
-    while True:
-        snapshot = client.store.run(checks.read_queue(keys, sorted(names), limit))
-        if snapshot.members <= names:
-            break
-        names |= snapshot.members
-    if snapshot.waiting is None and with_elements:
-        return _read_large_queue(client, keys, sorted(names), snapshot)
-    return snapshot
-
-
-def _read_large_queue(
-    client: Penstock, keys: QueueKeys, names: list[str], counted: QueueSnapshot
-) -> QueueSnapshot:
-    unique = {key: open_unique(value) for key, value in _all(client, "HSCAN", keys.unique)}
-    entries = {entry for entry, _ in _all(client, "ZSCAN", keys.unique_tasks)}
-    counts = _all(client, "HSCAN", keys.failures)
-    failures = {digest.decode(): int(count) for digest, count in counts}
-    waiting = [e for e in _page(client, keys.ready) if e.key or e.digest in failures]
-    running = {}
-    for worker in names:
-        flat = client.store.call(keys.meta, "HGETALL", keys.running(worker))
-        if flat:
-            running[worker] = checks.held_processes(flat)
-    return replace(
-        counted,
-        waiting=tuple(waiting),
-        running=running,
-        unique=unique,
-        unique_tasks=frozenset(entries),
-        failures=failures,
-    )
-
-
-def _all(client: Penstock, command: str, key: str) -> list[tuple[bytes, bytes]]:
-    """A large hash or sorted set, read in pages."""
-    found: list[tuple[bytes, bytes]] = []
-    cursor = b"0"
-    while True:
-        cursor, flat = client.store.call(key, command, key, cursor, "COUNT", _PAGE)
-        found += checks.pairs(flat)
-        if cursor == b"0":
-            return found
-
-
-def _page(client: Penstock, key: str) -> Iterator[Element]:
-    """The elements of a list. From the back: while tasks come in there and leave at the front,
-    some are seen twice but none is passed over.
-    """
-    seen = 0
-    while True:
-        page = client.store.call(key, "LRANGE", key, seen, seen + _PAGE - 1)
-        for element in page:
-            yield open_element(element)
-        if not page:
-            return
-        seen += len(page)
-
-
 def _read_namespace(client: Penstock, lists: list[str], broken: set[str]) -> dict[str, Any]:
     keys, call = client.keys, client.store.call
     listed = [
         (incarnation.decode(), checks.open_registration(entry))
-        for incarnation, entry in _all(client, "HSCAN", keys.queues)
+        for incarnation, entry in scan_all(client.store, "HSCAN", keys.queues)
     ]
     # A queue that could not be read must not look as if it did not exist.
     registry = {i: entry for i, entry in listed if entry.queue not in broken}
@@ -266,14 +199,6 @@ def _mend(client: Penstock, violation: Violation) -> None:
             store.run(queues.register_queue(keys, violation.queue, subject))
         case "registration_of_no_queue":
             store.run(queues.unregister_queue(keys, subject))
-        case "failures_of_no_task":
-            _forget_failures(client, keys.queue(violation.queue), subject)
-        case "unique_key_of_no_task":
-            key = subject.encode("latin-1")[HOLDER_BYTES:]
-            _mend_unique_key(client, violation.queue, key, b"")
-        case "unique_key_not_indexed" | "index_of_no_unique_key":
-            entry = subject.encode("latin-1")
-            _mend_unique_key(client, violation.queue, entry[DIGEST_BYTES:], entry)
         case "live_state_expires":
             store.call(subject, "PERSIST", subject)
         case "stage_of_no_batch":
@@ -286,22 +211,9 @@ def _mend(client: Penstock, violation: Violation) -> None:
 
 
 def _move(client: Penstock, keys: QueueKeys) -> None:
-    kind = client.store.call(keys.meta, "HGET", keys.meta, "kind")
-    move_batches(client.store, keys, "jobs" if kind == b"jobs" else "tasks")
+    stored = client.store.call(keys.meta, "HGET", keys.meta, "kind") or b""
+    move_batches(client.store, keys, stored_kind(stored.decode()).name)
 
 
 def _leave(client: Penstock, queue: str, worker: str) -> None:
-    leave_queue(client.store, client.keys.queue(queue), worker, is_lost=True)
-
-
-def _forget_failures(client: Penstock, keys: QueueKeys, digest: str) -> None:
-    count = client.store.call(keys.failures, "HGET", keys.failures, digest)
-    if count is not None:
-        client.store.run(checks.forget_failures(keys, digest, int(count)))
-
-
-def _mend_unique_key(client: Penstock, queue: str, key: bytes, entry: bytes) -> None:
-    mend = partial(checks.mend_unique_key, client.keys.queue(queue))
-    answer: bool | list[str] = []
-    while isinstance(answer, list):
-        answer = client.store.run(mend(answer, key, entry))
+    leave_queue(client.store, client.keys.queue(queue), worker, "", is_lost=True)

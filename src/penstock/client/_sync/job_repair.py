@@ -113,7 +113,7 @@ def _mend_count(client: Penstock, keys: QueueKeys, violation: Violation) -> None
     while jobs come and go.
     """
     table, field = violation.subject.split("\0")
-    key = keys.meta if table == "meta" else keys.of_jobs(table)
+    key = keys.named(table)
     for _ in range(10):
         found = client.store.call(key, "HGET", key, field)
         seen = b"0" if found is None else found

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
+from penstock.client._sync.key_scan import scan_all
 from penstock.codec.ids import id_text, stored_id
 from penstock.model.job_snapshot import JobSnapshot, StoredJob, Stranger
 from penstock.model.numbers import whole_number
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
     from penstock.model.job_snapshot import Entry, QueueTotals
     from penstock.store.keys import KeyName, QueueKeys
 
+_WAITING = ("rA:", "sA:", "bA:")
+"""What `meta` counts all ready, scheduled and blocked jobs under."""
+
 _PAGE = 1_000
+_TYPES = QUEUE_KEY_TYPES | JOB_KEY_TYPES
 _JOBS = 100
 """How many are looked at in one step, as their data, which stays on the server, may be large."""
 
@@ -46,6 +51,12 @@ def last_turn(store: Store, keys: QueueKeys) -> int:
     """
     found = _Reader(store, keys, ())._jobs()
     return max((max(job.number, job.turn) for job in found.values()), default=0)
+
+
+def count_waiting(store: Store, keys: QueueKeys) -> int:
+    """How many jobs a maximum length counts."""
+    counts = store.call(keys.meta, "HMGET", keys.meta, *_WAITING)
+    return sum(whole_number(count) or 0 for count in counts if count)
 
 
 class _Reader:
@@ -194,7 +205,7 @@ class _Reader:
         found = {}
         for owner in self._owners.get("page", []):
             number, _, listing = owner.partition(":")
-            key = self._keys.of_jobs("page", owner)
+            key = self._keys.page(owner)
             ids = self._store.call(key, "SMEMBERS", key)
             if ids:
                 found[listing, int(number)] = self._known("page", ids, owner)
@@ -211,7 +222,7 @@ class _Reader:
         return [(name.decode(errors="replace"), value) for name, value in self._all(kind)]
 
     def _members(self, kind: str) -> frozenset[str]:
-        key = self._keys.of_jobs(kind)
+        key = self._keys.named(kind)
         found: set[str] = set()
         cursor = b"0"
         while True:
@@ -222,21 +233,15 @@ class _Reader:
 
     def _all(self, kind: str, owner: str = "") -> list[tuple[bytes, bytes]]:
         """A hash or sorted set, read in pages."""
-        key = self._keys.of_jobs(kind, owner)
-        types = QUEUE_KEY_TYPES | JOB_KEY_TYPES
-        command = "HSCAN" if types[kind] == "hash" else "ZSCAN"
-        found, cursor = [], b"0"
-        while True:
-            cursor, flat = self._store.call(key, command, key, cursor, "COUNT", _PAGE)
-            found += checks.pairs(flat)
-            if cursor == b"0":
-                return found
+        key = self._keys.named(kind, owner)
+        command = "HSCAN" if _TYPES[kind] == "hash" else "ZSCAN"
+        return scan_all(self._store, command, key)
 
     def _list(self, kind: str, owner: str) -> list[bytes]:
         """A list, read in pages from the back: while jobs come in there and leave at the front,
         some are seen twice but none is passed over.
         """
-        key = self._keys.of_jobs(kind, owner)
+        key = self._keys.named(kind, owner)
         found: list[bytes] = []
         while True:
             last = -len(found) - 1

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from penstock.connection.wire import ConnectionLost, ReplyError, pack, store_error, unavailable
 from penstock.store.commands import checks
-from penstock.store.keys import JOB_KEY_TYPES, KEY_TYPES, QUEUE_KEY_TYPES, KeyName
+from penstock.store.keys import KeyName, key_types
+from penstock.store.kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,9 +39,10 @@ class KeyScan:
     def of_queue(self, queue: str) -> list[KeyName]:
         return [name for name in self.names if name.queue == queue]
 
-    def job_queues(self) -> set[str]:
-        """Queues of which anything was found that only queues of jobs have."""
-        return {name.queue for name in self.names if name.queue and name.kind in JOB_KEY_TYPES}
+    def kinds_of(self, queue: str) -> set[str]:
+        """The kinds of which anything was found that only such queues have."""
+        names = {name.kind for name in self.of_queue(queue)}
+        return {kind.name for kind in KINDS.values() if not names.isdisjoint(key_types(kind.keys))}
 
 
 def scan_keys(store: Store, keys: NamespaceKeys, pattern: str = "") -> KeyScan:
@@ -49,6 +51,17 @@ def scan_keys(store: Store, keys: NamespaceKeys, pattern: str = "") -> KeyScan:
     for key in _scan(store, pattern or keys.pattern):
         _classify(store, keys, key, scan)
     return scan
+
+
+def scan_all(store: Store, command: str, key: str) -> list[tuple[bytes, bytes]]:
+    """A large hash or sorted set, read in pages."""
+    found: list[tuple[bytes, bytes]] = []
+    cursor = b"0"
+    while True:
+        cursor, flat = store.call(key, command, key, cursor, "COUNT", _PAGE)
+        found += checks.pairs(flat)
+        if cursor == b"0":
+            return found
 
 
 def _scan(store: Store, pattern: str) -> Iterator[str]:
@@ -80,8 +93,7 @@ def _classify(store: Store, keys: NamespaceKeys, key: str, found: KeyScan) -> No
     if facts.type == "none":
         return
     must_expire = name.kind in _PASSING
-    wanted = (QUEUE_KEY_TYPES | JOB_KEY_TYPES if name.queue else KEY_TYPES)[name.kind]
-    if facts.type != wanted:
+    if facts.type != name.type:
         found.mistyped.append(key)
         if not must_expire:
             found.broken.add(name.queue)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.codec.attempts import pack_error
@@ -11,7 +12,8 @@ from penstock.codec.failures import crash_of
 from penstock.model.names import check_worker_name
 from penstock.model.queues import Returned
 from penstock.model.workers import LEASE_MS
-from penstock.store.commands import jobs, queues, workers
+from penstock.store.commands import workers
+from penstock.store.kinds import stored_kind
 
 if TYPE_CHECKING:
     from penstock.connection.store import Store
@@ -26,14 +28,14 @@ def fail_worker(store: Store, keys: NamespaceKeys, worker: str, how: str = "") -
     and the worker stays condemned until the last, so a crash in between is mended by the next peer.
     """
     check_worker_name(worker)
-    names = store.run(workers.fail_worker(keys, worker, LEASE_MS))
-    if names is None:
+    served = store.run(workers.fail_worker(keys, worker, LEASE_MS))
+    if served is None:
         return Returned(0, 0)
     returned = dead = 0
     error = pack_error(crash_of("worker", how)) if how else b""
-    for name in names:
+    for name, kind in served:
         queue = keys.queue(name)
-        left = leave_queue(store, queue, worker, is_lost=True, error=error)
+        left = leave_queue(store, queue, worker, kind, is_lost=True, error=error)
         returned += left.returned
         dead += left.dead
     store.run(workers.forget_worker(keys, worker))
@@ -41,12 +43,21 @@ def fail_worker(store: Store, keys: NamespaceKeys, worker: str, how: str = "") -
 
 
 def leave_queue(
-    store: Store, queue: QueueKeys, worker: str, is_lost: bool, error: bytes = b""
+    store: Store,
+    queue: QueueKeys,
+    worker: str,
+    kind: str,
+    is_lost: bool,
+    error: bytes = b"",
 ) -> Returned:
-    """Take a worker off a queue, of whichever kind it is; what it holds goes back."""
-    left = store.run_once(lambda operation: queues.leave_queue(queue, operation, worker, is_lost))
-    if left is not None:
-        return left
-    return store.run_once(
-        lambda operation: jobs.leave_jobs(queue, operation, worker, is_lost, error)
-    )
+    """Take a worker off a queue; what it holds goes back.
+
+    `kind` is what the queue held when the worker joined it, or empty. It may have been deleted and
+    made anew since; then the queue itself says what it holds.
+    """
+    while True:
+        leave = stored_kind(kind).leave
+        left = store.run_once(partial(leave, queue, worker=worker, is_lost=is_lost, error=error))
+        if isinstance(left, Returned):
+            return left
+        kind = left

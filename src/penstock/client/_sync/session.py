@@ -25,18 +25,18 @@ from penstock.model.workers import (
     lease_clock,
     new_worker_id,
 )
-from penstock.store.commands import jobs, processes, queues, workers
+from penstock.store.commands import processes, workers
 from penstock.store.commands.workers import lease_lost
+from penstock.store.kinds import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from types import TracebackType
 
     from penstock.client._sync.client import Penstock
     from penstock.model.claims import Claim
     from penstock.model.queues import Side
-    from penstock.store.command import Command, Operation
-    from penstock.store.keys import QueueKeys
+    from penstock.store.kinds import Kind
 
 
 class WorkerSession:
@@ -58,7 +58,7 @@ class WorkerSession:
         self._keys = client.keys
         self._about = about or {}
         self._lease_ms = lease_ms
-        self._queues: set[str] = set()
+        self._queues: dict[str, Kind] = {}
         self.id = new_worker_id(name)
         self.lease = Lease(lease_ms)
         settings = replace(client.settings, dialect=client.store.dialect)
@@ -82,27 +82,21 @@ class WorkerSession:
 
         Raises LeaseLost if the worker was failed, or was never started.
         """
-        self._start_work(queue, queues.join_queue)
+        self._start_work(queue, KINDS["tasks"])
 
     def start_job_work(self, queue: str, types: Sequence[str] | None = None) -> None:
         """Begin to serve a queue of jobs of these types (None: of all).
 
         Raises WrongKind if the queue holds plain tasks, LeaseLost as above.
         """
+        self._start_work(queue, KINDS["jobs"], types)
 
-        def join(
-            keys: QueueKeys, operation: Operation, worker: str, incarnation: str
-        ) -> Command[None]:
-            return jobs.join_jobs(keys, operation, worker, types, incarnation)
-
-        self._start_work(queue, join)
-
-    def _start_work(self, queue: str, join: Callable[..., Command[None]]) -> None:
+    def _start_work(self, queue: str, kind: Kind, types: Sequence[str] | None = None) -> None:
         keys = self._keys.queue(queue)  # refuses a bad name before anything is written
-        self._store.run(workers.start_work(self._keys, self.id, queue))
+        self._store.run(workers.start_work(self._keys, self.id, queue, kind.name))
         self._client.queue(queue)._in_queue(
             lambda incarnation: self._store.run_once(
-                lambda operation: join(keys, operation, self.id, incarnation)
+                lambda operation: kind.join(keys, operation, self.id, types, incarnation)
             )
         )
         try:
@@ -111,17 +105,18 @@ class WorkerSession:
             command = workers.keep_worker_alive(self._keys, self.id, self._lease_ms)
             self.heartbeat.is_paused = (self._store.run(command)).is_paused
         except LeaseLost:
-            self._leave(queue, is_lost=True)
+            self._leave(queue, kind, is_lost=True)
             raise
-        self._queues.add(queue)
+        self._queues[queue] = kind
 
     def stop_work(self, queue: str) -> None:
         """Cease to serve a queue. Tasks of it still held go back to the front."""
-        self._leave(queue, is_lost=False)
+        kind = self._queues.get(queue, KINDS["tasks"])
+        self._leave(queue, kind, is_lost=False)
         self._store.run_once(
-            lambda operation: workers.stop_work(self._keys, operation, self.id, queue)
+            lambda operation: workers.stop_work(self._keys, operation, self.id, queue, kind.name)
         )
-        self._queues.discard(queue)
+        self._queues.pop(queue, None)
 
     def start_task(self, queue: str) -> Process | None:
         """Take the oldest task of a queue, or None if nothing is ready; it never blocks."""
@@ -168,8 +163,8 @@ class WorkerSession:
 
     def abandon(self) -> None:
         """Give everything up after the lease was lost, also where nobody knows of this worker."""
-        for queue in sorted(self._queues):
-            self._leave(queue, is_lost=True)
+        for queue, kind in sorted(self._queues.items()):
+            self._leave(queue, kind, is_lost=True)
         self._client.fail_worker(self.id)
 
     def stop(self) -> None:
@@ -191,8 +186,8 @@ class WorkerSession:
     ) -> None:
         self.stop()
 
-    def _leave(self, queue: str, is_lost: bool) -> None:
-        leave_queue(self._store, self._keys.queue(queue), self.id, is_lost)
+    def _leave(self, queue: str, kind: Kind, is_lost: bool) -> None:
+        leave_queue(self._store, self._keys.queue(queue), self.id, kind.name, is_lost)
 
     def _processes(self, queue: str, claim: Claim[bytes]) -> list[Process]:
         if claim.word == "not_working":

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from penstock.connection._async.queues import in_queue
 from penstock.connection._async.transport import pause
 from penstock.connection.job_ids import new_ids
 from penstock.errors import StageLost
 from penstock.model.staging import MAX_CHUNK_JOBS, NOT_KEPT, Moved
-from penstock.store.commands import job_staging, queues, staging
+from penstock.store.commands import queues, staging
 from penstock.store.commands.jobs import IdTaken
+from penstock.store.kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.connection._async.store import AsyncStore
+    from penstock.model.queues import KindName
     from penstock.model.staging import Keep, Stage
     from penstock.store.command import Command, Operation
     from penstock.store.keys import NamespaceKeys, QueueKeys
-
-    Kind = Literal["tasks", "jobs"]
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.02, 0.5
 
@@ -47,7 +47,7 @@ async def decide_batch(
     store: AsyncStore,
     namespace: NamespaceKeys,
     queue: str,
-    kind: Kind,
+    kind: KindName,
     batch: str,
     version: int,
     stages: Sequence[Stage],
@@ -93,7 +93,7 @@ async def drop_stages(store: AsyncStore, keys: QueueKeys, names: Sequence[str]) 
 async def move_batches(
     store: AsyncStore,
     keys: QueueKeys,
-    kind: Kind,
+    kind: KindName,
     wait_s: float | None = 0.0,
     on_progress: Callable[[Moved], None] | None = None,
 ) -> Moved:
@@ -120,13 +120,11 @@ async def move_batches(
             pause_s = min(2 * pause_s, _LONGEST_WAIT_S)
 
 
-async def _move_chunk(store: AsyncStore, keys: QueueKeys, kind: Kind) -> Moved:
-    if kind == "tasks":
-        return await store.run(staging.move_tasks(keys))
+async def _move_chunk(store: AsyncStore, keys: QueueKeys, kind: KindName) -> Moved:
     while True:
         ids = new_ids(MAX_CHUNK_JOBS)
         try:
-            return await store.run_once(partial(job_staging.move_jobs, keys, ids=ids))
+            return await store.run_once(partial(KINDS[kind].move, keys, ids=ids))
         except IdTaken:
             continue  # another client has made the same ids
 

@@ -6,25 +6,25 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from penstock.connection._sync.queues import in_queue
 from penstock.connection._sync.transport import pause
 from penstock.connection.job_ids import new_ids
 from penstock.errors import StageLost
 from penstock.model.staging import MAX_CHUNK_JOBS, NOT_KEPT, Moved
-from penstock.store.commands import job_staging, queues, staging
+from penstock.store.commands import queues, staging
 from penstock.store.commands.jobs import IdTaken
+from penstock.store.kinds import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.connection._sync.store import Store
+    from penstock.model.queues import KindName
     from penstock.model.staging import Keep, Stage
     from penstock.store.command import Command, Operation
     from penstock.store.keys import NamespaceKeys, QueueKeys
-
-    Kind = Literal["tasks", "jobs"]
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.02, 0.5
 
@@ -49,7 +49,7 @@ def decide_batch(
     store: Store,
     namespace: NamespaceKeys,
     queue: str,
-    kind: Kind,
+    kind: KindName,
     batch: str,
     version: int,
     stages: Sequence[Stage],
@@ -95,7 +95,7 @@ def drop_stages(store: Store, keys: QueueKeys, names: Sequence[str]) -> int:
 def move_batches(
     store: Store,
     keys: QueueKeys,
-    kind: Kind,
+    kind: KindName,
     wait_s: float | None = 0.0,
     on_progress: Callable[[Moved], None] | None = None,
 ) -> Moved:
@@ -122,13 +122,11 @@ def move_batches(
             pause_s = min(2 * pause_s, _LONGEST_WAIT_S)
 
 
-def _move_chunk(store: Store, keys: QueueKeys, kind: Kind) -> Moved:
-    if kind == "tasks":
-        return store.run(staging.move_tasks(keys))
+def _move_chunk(store: Store, keys: QueueKeys, kind: KindName) -> Moved:
     while True:
         ids = new_ids(MAX_CHUNK_JOBS)
         try:
-            return store.run_once(partial(job_staging.move_jobs, keys, ids=ids))
+            return store.run_once(partial(KINDS[kind].move, keys, ids=ids))
         except IdTaken:
             continue  # another client has made the same ids
 

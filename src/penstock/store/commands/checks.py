@@ -10,6 +10,7 @@ from penstock.model.numbers import whole_number
 from penstock.model.queues import DEFAULT_MAX_FAILURES, Counters
 from penstock.model.snapshot import Element, QueueSnapshot, Registration, no_numbers
 from penstock.store.command import Command, unexpected
+from penstock.store.commands.queues import kind_of
 from penstock.store.script import load
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def queue_snapshot(queue: str, workers: Sequence[str], reply: list[Any]) -> Queu
         incarnation=settings.get("incarnation", b"").decode(),
         process=numbers.get("process", 0),
         no_numbers=no_numbers(settings),
-        holds_jobs=settings.get("kind") == b"jobs",
+        kind=kind_of(settings),
         is_paused="paused" in settings,
         max_length=numbers.get("max_length"),
         max_failures=numbers.get("max_failures", DEFAULT_MAX_FAILURES),

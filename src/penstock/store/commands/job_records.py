@@ -124,7 +124,7 @@ def read_log(
             lines.append((int(at) / 1000, text.decode(errors="replace")))
         return int(reply[1]), lines
 
-    names = (keys.meta, keys.job_list("log", id_number))
+    names = (keys.meta, keys.log(id_number))
     return Command(READ_JOB_LISTS, names, (offset, limit), decode)
 
 
@@ -135,7 +135,7 @@ def read_attempts(keys: QueueKeys, id_number: int) -> Command[list[Attempt]]:
         _check_lists(keys, reply)
         return [open_attempt(line) for line in reply[2:]]
 
-    names = (keys.meta, keys.job_list("attempts", id_number))
+    names = (keys.meta, keys.attempts(id_number))
     return Command(READ_JOB_LISTS, names, (0, 1000), decode)
 
 

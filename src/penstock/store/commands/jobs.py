@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from penstock.model.jobs import HandedOut, Report
+    from penstock.model.queues import KindName
     from penstock.store.keys import QueueKeys
 
 SEND_JOBS = load("jobs/send_jobs")
@@ -163,14 +164,17 @@ def report_jobs(
 
 def leave_jobs(
     keys: QueueKeys, operation: Operation, worker: str, is_lost: bool, error: bytes = b""
-) -> Command[Returned]:
-    """Take a worker off the queue and give each job that it holds back to its old place. `error` is
-    kept with those that were lost.
+) -> Command[Returned | KindName]:
+    """Take a worker off the queue and give each job that it holds back to its old place; the answer
+    is `tasks` if the queue holds those, which `leave_queue` is for. `error` is kept with the jobs
+    that were lost.
     """
 
-    def decode(reply: list[Any]) -> Returned:
+    def decode(reply: list[Any]) -> Returned | KindName:
         if reply[0] == b"ok":
             return Returned(int(reply[1]), int(reply[2]))
+        if reply[0] == b"tasks":
+            return "tasks"
         check_jobs(keys, LEAVE_JOBS, reply)
         raise unexpected(LEAVE_JOBS, reply)
 

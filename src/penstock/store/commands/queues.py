@@ -20,7 +20,7 @@ from penstock.store.script import Script, load
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from penstock.model.queues import QueueKind
+    from penstock.model.queues import KindName, QueueKind
     from penstock.store.keys import NamespaceKeys, QueueKeys
 
 JOIN_QUEUE = load("tasks/join_queue")
@@ -50,18 +50,18 @@ def join_queue(
 
 def leave_queue(
     keys: QueueKeys, operation: Operation, worker: str, is_lost: bool
-) -> Command[Returned | None]:
-    """Take a worker off the queue and give what it holds back to the front; None if the queue
-    holds jobs, which `leave_jobs` is for.
+) -> Command[Returned | KindName]:
+    """Take a worker off the queue and give what it holds back to the front; the answer is `jobs`
+    if the queue holds those, which `leave_jobs` is for.
 
     `is_lost` says that the worker died, which counts as a failed delivery.
     """
 
-    def decode(reply: list[Any]) -> Returned | None:
+    def decode(reply: list[Any]) -> Returned | KindName:
         if reply[0] == b"ok":
             return Returned(int(reply[1]), int(reply[2]))
         if reply[0] == b"jobs":
-            return None
+            return "jobs"
         raise unexpected(LEAVE_QUEUE, reply)
 
     return Command(
@@ -77,7 +77,7 @@ def leave_queue(
             keys.dead,
             keys.unique,
             keys.unique_tasks,
-            keys.of_jobs("types"),
+            keys.types,
         ),
         (
             operation.number,
@@ -282,12 +282,12 @@ def _queue_state(queue: str, members: Sequence[str], reply: list[Any]) -> QueueS
         failures=failures,
         held=dict(zip(members, held, strict=True)),
         counters=Counters(**counters),
-        kind=_kind(meta),
+        kind=kind_of(meta),
     )
 
 
-def _kind(meta: Mapping[str, bytes]) -> QueueKind:
-    """As `scripts/fragments/jobs/queue.lua` decides it."""
+def kind_of(meta: Mapping[str, bytes]) -> QueueKind:
+    """What a queue with these settings and counters holds, as scripts decide it."""
     if meta.get("kind") == b"jobs":
         return "jobs"
     return "tasks" if "enqueued" in meta else "undecided"

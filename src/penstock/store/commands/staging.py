@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from penstock.codec.layouts import unknown_layout
 from penstock.errors import BatchTooLarge, PayloadTooLarge, StageLost, WrongKind
@@ -14,6 +14,7 @@ from penstock.store.script import load
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.model.queues import KindName
     from penstock.store.keys import QueueKeys
 
 STAGE_CHUNK = load("batches/stage_chunk")
@@ -61,7 +62,7 @@ def decide_batch(
     operation: Operation,
     batch: str,
     version: int,
-    kind: Literal["tasks", "jobs"],
+    kind: KindName,
     stages: Sequence[Stage],
     incarnation: str = "",
     remember_ms: int = REMEMBER_MS,

@@ -6,11 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import LeaseLost, WorkerExists
-from penstock.model.workers import Beat, WorkerInfo, worker_name
+from penstock.model.workers import Beat, Served, WorkerInfo, worker_name
 from penstock.store.command import Command, Operation, unexpected
 from penstock.store.script import load
 
 if TYPE_CHECKING:
+    from penstock.model.queues import KindName
     from penstock.store.keys import NamespaceKeys
 
 START_WORKER = load("workers/start_worker")
@@ -89,7 +90,7 @@ def list_paused_workers(keys: NamespaceKeys) -> Command[list[str]]:
     return Command(LIST_PAUSED_WORKERS, (keys.paused_workers,), (), decode)
 
 
-def start_work(keys: NamespaceKeys, worker: str, queue: str) -> Command[None]:
+def start_work(keys: NamespaceKeys, worker: str, queue: str, kind: KindName) -> Command[None]:
     """Put a queue on the worker's list, before it joins the queue."""
 
     def decode(reply: list[Any]) -> None:
@@ -98,10 +99,14 @@ def start_work(keys: NamespaceKeys, worker: str, queue: str) -> Command[None]:
         if reply[0] != b"ok":
             raise unexpected(START_WORK, reply)
 
-    return Command(START_WORK, (keys.workers, keys.work(worker)), (worker, queue), decode)
+    return Command(
+        START_WORK, (keys.workers, keys.work(worker)), (worker, f"{queue}\0{kind}"), decode
+    )
 
 
-def stop_work(keys: NamespaceKeys, operation: Operation, worker: str, queue: str) -> Command[None]:
+def stop_work(
+    keys: NamespaceKeys, operation: Operation, worker: str, queue: str, kind: KindName
+) -> Command[None]:
     """Take a queue off the worker's list, after it has left the queue."""
 
     def decode(reply: list[Any]) -> None:
@@ -111,19 +116,19 @@ def stop_work(keys: NamespaceKeys, operation: Operation, worker: str, queue: str
     return Command(
         STOP_WORK,
         (keys.memory(operation.lane), keys.work(worker)),
-        (operation.number, queue),
+        (operation.number, f"{queue}\0{kind}"),
         decode,
     )
 
 
-def fail_worker(keys: NamespaceKeys, worker: str, retry_ms: int) -> Command[list[str] | None]:
+def fail_worker(keys: NamespaceKeys, worker: str, retry_ms: int) -> Command[list[Served] | None]:
     """End a lease for good; the answer lists the queues to leave, or is None if there is no such
     worker.
     """
 
-    def decode(reply: list[Any]) -> list[str] | None:
+    def decode(reply: list[Any]) -> list[Served] | None:
         if reply[0] == b"ok":
-            return sorted(queue.decode() for queue in reply[1:])
+            return sorted(map(open_served, reply[1:]))
         if reply[0] == b"absent":
             return None
         raise unexpected(FAIL_WORKER, reply)
@@ -171,10 +176,16 @@ def list_work(keys: NamespaceKeys, worker: str) -> Command[list[str]]:
 
     def decode(reply: list[Any]) -> list[str]:
         if reply[0] == b"ok":
-            return sorted(queue.decode() for queue in reply[1:])
+            return sorted({open_served(entry).queue for entry in reply[1:]})
         raise unexpected(LIST_WORK, reply)
 
     return Command(LIST_WORK, (keys.work(worker),), (), decode)
+
+
+def open_served(entry: bytes) -> Served:
+    """An entry of the list of a worker: the queue, a zero byte (which no name has) and the kind."""
+    queue, _, kind = entry.decode().partition("\0")
+    return Served(queue, kind)
 
 
 def lease_lost(worker: str) -> LeaseLost:

@@ -5,11 +5,11 @@
 --
 -- KEYS[1] workers    zset    worker -> end of its lease (ms)
 -- KEYS[2] condemned  zset    worker -> when the next peer may try to recover it (ms)
--- KEYS[3] work       set     queues that this worker serves
+-- KEYS[3] work       set     queue, zero byte and kind, of each queue that this worker serves
 -- ARGV[1] worker     string
 -- ARGV[2] retry_ms   int     how long others leave it to the caller
 --
--- Returns {'ok', queue...}   the queues to leave
+-- Returns {'ok', queue...}   the queues to leave, each with a zero byte and its kind
 --         {'absent'}         no such worker
 -- include clock
 local workers, condemned, work = unpack(KEYS)

@@ -2,7 +2,7 @@
 --
 -- KEYS[1] workers    zset    worker -> end of its lease (ms)
 -- KEYS[2] condemned  zset    worker -> when the next peer may try to recover it (ms)
--- KEYS[3] work       set     queues that this worker serves
+-- KEYS[3] work       set     queue, zero byte and kind, of each queue that this worker serves
 -- KEYS[4] info       hash    worker -> what it said about itself
 -- ARGV[1] worker     string
 --

@@ -1,9 +1,9 @@
 -- Put a queue on a worker's list: the worker's half of `start work`.
 --
 -- KEYS[1] workers  zset    worker -> end of its lease (ms)
--- KEYS[2] work     set     queues that this worker serves
+-- KEYS[2] work     set     queue, zero byte and kind, of each queue that this worker serves
 -- ARGV[1] worker   string
--- ARGV[2] queue    string
+-- ARGV[2] queue    string  with a zero byte and its kind
 --
 -- Returns {'ok'}
 --         {'lease_lost'}   the worker is not registered, or was failed

@@ -4,9 +4,9 @@
 -- the worker holds there.
 --
 -- KEYS[1] memory     string  last operation of this lane
--- KEYS[2] work       set     queues that this worker serves
+-- KEYS[2] work       set     queue, zero byte and kind, of each queue that this worker serves
 -- ARGV[1] operation  int     number of this operation in its lane
--- ARGV[2] queue      string
+-- ARGV[2] queue      string  with a zero byte and its kind
 --
 -- Returns {'ok'}
 -- include memory

@@ -1,0 +1,86 @@
+"""Reads what is stored about a queue, and the tasks in it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.client._async.key_scan import scan_all
+from penstock.codec.elements import open_element, open_unique
+from penstock.store.commands import checks
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from penstock.connection.store import AsyncStore
+    from penstock.model.snapshot import Element, QueueSnapshot
+    from penstock.store.keys import QueueKeys
+
+_SMALL = 10_000
+"""How many entries of a queue are read in one step; a larger one is read in pages."""
+
+_PAGE = 1_000
+
+
+async def read_queue(
+    store: AsyncStore, keys: QueueKeys, holders: list[str], with_elements: bool
+) -> QueueSnapshot:
+    """What is stored about a queue, and its tasks if it holds some. `holders` are the workers whose
+    processes were found; without `with_elements` tasks are only counted.
+
+    A queue of up to 10,000 entries is read at one instant; of a larger one the counts are, and its
+    tasks are read in pages, of which only those are kept that are unique or have failed before.
+    """
+    names = set(holders)
+    limit = _SMALL if with_elements else 0
+    while True:
+        snapshot = await store.run(checks.read_queue(keys, sorted(names), limit))
+        if snapshot.members <= names:
+            break
+        names |= snapshot.members
+    if snapshot.waiting is None and with_elements:
+        return await _read_large_queue(store, keys, sorted(names), snapshot)
+    return snapshot
+
+
+async def _read_large_queue(
+    store: AsyncStore, keys: QueueKeys, names: list[str], counted: QueueSnapshot
+) -> QueueSnapshot:
+    unique = {key: open_unique(value) for key, value in await scan_all(store, "HSCAN", keys.unique)}
+    entries = {entry for entry, _ in await scan_all(store, "ZSCAN", keys.unique_tasks)}
+    counts = await scan_all(store, "HSCAN", keys.failures)
+    failures = {digest.decode(): int(count) for digest, count in counts}
+    waiting = [e async for e in _page(store, keys.ready) if e.key or e.digest in failures]
+    running = {}
+    for worker in names:
+        flat = await store.call(keys.meta, "HGETALL", keys.running(worker))
+        if flat:
+            running[worker] = checks.held_processes(flat)
+    return replace(
+        counted,
+        waiting=tuple(waiting),
+        running=running,
+        unique=unique,
+        unique_tasks=frozenset(entries),
+        failures=failures,
+    )
+
+
+async def _page(store: AsyncStore, key: str) -> AsyncIterator[Element]:
+    """The elements of a list. From the back: while tasks come in there and leave at the front,
+    some are seen twice but none is passed over.
+    """
+    seen = 0
+    while True:
+        page = await store.call(key, "LRANGE", key, seen, seen + _PAGE - 1)
+        for element in page:
+            yield open_element(element)
+        if not page:
+            return
+        seen += len(page)
+
+
+async def count_waiting(store: AsyncStore, keys: QueueKeys) -> int:
+    """How many tasks a maximum length counts."""
+    waiting: int = await store.call(keys.ready, "LLEN", keys.ready)
+    return waiting
