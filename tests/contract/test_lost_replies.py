@@ -94,7 +94,7 @@ class World:
         """
         answer = self.store.run(self.command(name, number))
         if isinstance(answer, Claim):
-            return answer.word, answer.found, answer.refused
+            return answer.word, answer.first_process, answer.found, answer.refused
         if name == "read_history":
             return [replace(attempt, place="") for attempt in answer]
         if name in ("describe_history", "step_history"):

@@ -276,3 +276,21 @@ def test_a_limit_holds_over_several_workers_and_threads(
     assert len(ps.wait(jobs, 20)[0]) == 100
     assert 1 < most[0] <= 3
     check_jobs(ps.store, ps.keys.queue("mail"))
+
+
+def test_a_worker_of_several_queues_says_that_it_is_handed_no_jobs(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    @penstock.job(queue="mail")
+    def one() -> None: ...
+
+    @penstock.job(queue="video")
+    def other() -> None: ...
+
+    caplog.set_level("INFO", "penstock.worker")
+    serve(one)
+    assert "none is handed over" not in caplog.text
+
+    serve(one, other, name="peer")
+
+    assert "several queues, so jobs are asked for and none is handed over" in caplog.text
