@@ -128,7 +128,7 @@ def test_an_entry_of_the_history_may_get_fields_at_its_end() -> None:
 
 @each_form
 def test_what_ends_too_soon_is_refused(form: Form) -> None:
-    with pytest.raises(ValueError, match=f"ends before the {form.fields[0].name} of its"):
+    with pytest.raises(ValueError, match=f"0 bytes end before the {form.fields[0].name} of the"):
         form.open(b"")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 from importlib.resources import files
 from inspect import getmembers, isfunction
 from pathlib import Path
@@ -38,6 +39,7 @@ from penstock.store.keys import (
     NamespaceKeys,
 )
 from penstock.store.kinds import KINDS
+from penstock.store.linking import LinkError
 from penstock.store.script import (
     CLUSTER,
     SCRIPT_KINDS,
@@ -407,6 +409,14 @@ def test_no_two_scripts_have_one_name() -> None:
     names = [script.name for script in scripts()]
 
     assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("script", scripts(), ids=lambda script: script.name)
+def test_a_script_includes_only_what_it_uses(script: Script) -> None:
+    for fragment in script.included:
+        others = tuple(name for name in script.included if name != fragment)
+        with pytest.raises(LinkError, match="no fragment that is included defines it"):
+            replace(script, included=others).text()
 
 
 def test_every_folder_of_scripts_is_a_kind() -> None:

@@ -97,7 +97,7 @@ class Form:
             if at >= length:
                 if field.is_late:
                     break
-                raise ValueError(f"{text!r} ends before the {name} of its {self.name}")
+                raise ValueError(f"{length} bytes end before the {name} of the {self.name}")
             if is_number:
                 values[name] = int.from_bytes(text[at : at + size])
                 at += size
@@ -112,15 +112,10 @@ class Form:
         return values
 
     def pack(self, **values: Any) -> bytes:
-        """The bytes of these fields; the layout is always ours."""
-        packed = [field.pack(values.get(field.name, LAYOUT)) for field in self.fields]
+        """The bytes of these fields, all of which must be given but for the layout and the rest."""
+        values = {"layout": LAYOUT} | values
+        packed = [field.pack(values[field.name]) for field in self.fields]
         return b"".join([*packed, values.get(self.rest, b"")])
-
-    @cached_property
-    def _steps(self) -> list[tuple[Field, str, int, bool, bool]]:
-        return [
-            (field, field.name, field.size, field.is_number, field.is_text) for field in self.fields
-        ]
 
     def offset(self, name: str, since: str = "") -> int:
         """Where a field begins, behind the field `since` or from the start; there must be no text
@@ -129,6 +124,12 @@ class Form:
         names = [field.name for field in self.fields]
         between = self.fields[names.index(since) + 1 if since else 0 : names.index(name)]
         return sum(field.size for field in between)
+
+    @cached_property
+    def _steps(self) -> list[tuple[Field, str, int, bool, bool]]:
+        return [
+            (field, field.name, field.size, field.is_number, field.is_text) for field in self.fields
+        ]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Ids of jobs: 63 bits, the time first, made by whoever sends a job.
+"""Ids of jobs: 63 bits, the time first, made by the program that sends a job.
 
 The store keeps one as a number, which takes 8 to 10 bytes where it stands in lists; people see 13
 characters that sort as the numbers do. Two clients may make the same one within a millisecond,

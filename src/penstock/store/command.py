@@ -1,4 +1,4 @@
-"""An atomic operation as a value, ready to be sent by whoever does I/O."""
+"""An atomic operation as a value, which a connection sends."""
 
 from __future__ import annotations
 

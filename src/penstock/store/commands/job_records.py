@@ -1,4 +1,4 @@
-"""Jobs as whoever looks at them, or changes them from outside, sees them."""
+"""Jobs as programs see and change them that do not run them."""
 
 from __future__ import annotations
 

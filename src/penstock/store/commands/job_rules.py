@@ -99,7 +99,7 @@ class StoredSchedule(NamedTuple):
 
     @property
     def as_read(self) -> bytes:
-        """For whoever changes it then, so that nothing is undone that happened meanwhile."""
+        """What a change of it sends along, so that it undoes nothing that happened meanwhile."""
         return b"%b %b" % (self.definition, str(_slot(self.slot_ms)).encode())
 
 

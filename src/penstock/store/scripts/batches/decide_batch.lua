@@ -77,10 +77,7 @@ elseif enqueued and kind == 'jobs' then
 elseif kind == 'jobs' and tonumber(max_bytes) and tonumber(largest) > tonumber(max_bytes) then
   refusal = {'too_large', tonumber(largest), tonumber(max_bytes)}
 end
-if refusal then
-  -- A no is remembered as well, or a copy of the request that arrives late could still decide what was refused.
-  return lib.end_early(memory, operation, refusal)
-end
+if refusal then return lib.end_early(memory, operation, refusal) end
 
 -- The first write may be refused when the store is full; nothing is written then.
 redis.call('HSET', batches, batch, version)

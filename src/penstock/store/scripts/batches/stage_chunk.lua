@@ -1,8 +1,8 @@
 -- Keep one chunk of a batch aside until the batch is decided.
 --
 -- A stage belongs to one attempt of one writer, under a name that no other has. What is staged is not in the queue,
--- and goes by itself unless the batch is decided in time. One step, so that a chunk that is sent again counts once,
--- and a copy of the request that arrives after the decision adds nothing to what is being moved.
+-- and expires unless the batch is decided in time. One step, so that a chunk that is sent again counts once, and a
+-- copy of the request that arrives after the decision adds nothing to what is being moved.
 --
 -- KEYS[1] stage       hash    index -> chunk, of one attempt
 -- KEYS[2] staging     string  bytes that were staged for the batch, by all attempts

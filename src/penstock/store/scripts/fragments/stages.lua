@@ -1,5 +1,5 @@
--- What was decided to be in the queue and is still on its way: stages, of which the first chunk of the first is next.
--- A chunk is an array of strings, as cmsgpack packs it. The chunks of a stage go in order, so how many are left says
+-- What was decided to be in the queue and is yet to be moved: stages, of which the first chunk of the first is next. A
+-- chunk is an array of strings, as cmsgpack packs it. The chunks of a stage go in order, so how many are left says
 -- which is next.
 
 -- The key of the stage, the index of its next chunk, the chunk (an array) and the number of stages; nil if there is

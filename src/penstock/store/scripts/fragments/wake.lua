@@ -2,7 +2,7 @@
 -- the cost does not grow with the number of workers and one stuck worker does not hold a task up.
 lib.WAKES_AT_ONCE = 100 -- a woken worker that leaves work behind wakes the next
 
--- Who takes a job unasked stands among the idle ones with a plus before its name (see hand_over.lua).
+-- A worker that takes a job unasked stands among the idle ones with a plus before its name (see hand_over.lua).
 function lib.name_of(idle_worker)
   return string.byte(idle_worker) == 43 and string.sub(idle_worker, 2) or idle_worker
 end

@@ -2,7 +2,7 @@
 --
 -- One step, so that nothing is removed that a mark set meanwhile would have kept. While a mark is younger than a week
 -- the history grows beyond its usual length, up to its cap; what all readers have read goes here, the oldest first,
--- but the usual length is kept for everybody else.
+-- but the usual length is kept for programs without a mark.
 --
 -- KEYS[1] memory     string  last operation of this lane
 -- KEYS[2] meta       hash    settings and counters; its tag names all other keys of the queue

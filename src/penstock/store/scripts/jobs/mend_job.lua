@@ -21,7 +21,7 @@ if refusal then return refusal end
 local record, facts = redis.call('HGET', keys.jobs, id), lib.read_facts(keys, {id})[1]
 local state = record and facts.state or ''
 
--- In a line that is too long to be looked through, it may stand.
+-- A line that is longer than `depth` is not searched to its end: the job may be there.
 local function may_stand_in_line()
   local aside, line = lib.aside_of(id, facts), keys['line:'] .. facts.head.line
   return redis.call('ZSCORE', keys['unhandled:'] .. facts.head.type, aside) or
@@ -35,7 +35,7 @@ places[keys.finished] = (state == lib.DONE or state == lib.CANCELLED) and facts.
 places[keys.buried] = state == lib.DEAD and facts.finished
 for key, at in pairs(places) do
   local found = redis.call('ZSCORE', key, id)
-  -- What is kept for a batch stands where the time of the batch is up.
+  -- A job that is kept for a batch has the time at which the batch ends as its score.
   local is_later = found and at and tonumber(found) > at and lib.has(facts.marks, lib.KEPT_FOR_BATCH)
   if is_later then places[key], at = tonumber(found), tonumber(found) end
   if (found and tonumber(found) or false) ~= at then wrong[#wrong + 1] = key end

@@ -1,4 +1,4 @@
--- Name a line, or what was put aside, where it is looked for if it is there, and not if it is not; for repairs.
+-- List a line, or jobs that were put aside, where workers look for them if they exist, and only then; for repairs.
 --
 -- KEYS[1] meta   hash    settings and counters; its tag names all other keys of the queue
 -- ARGV[1] write  int     0: only say whether something is wrong

@@ -1,6 +1,6 @@
 -- Put on a page of a listing what belongs there, and take off what does not; for repairs.
 --
--- One step, and each job is asked by its own facts, so what is right stays as it is.
+-- One step, and each job is judged by its own facts, so what is right stays as it is.
 --
 -- KEYS[1] meta     hash    settings and counters; its tag names all other keys of the queue
 -- ARGV[1] write    int     0: only say whether something is wrong

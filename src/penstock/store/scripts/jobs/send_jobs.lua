@@ -41,10 +41,7 @@ if not refusal then
   sending.are_given = origin == 'given'
   refusal = lib.refuse_jobs(keys, sending, origin)
 end
-if refusal then
-  -- A no is remembered as well, or a copy of the request that arrives late could still add what was refused.
-  return lib.end_early(memory, operation, refusal)
-end
+if refusal then return lib.end_early(memory, operation, refusal) end
 
 local taker = lib.find_taker(keys, sending, now)
 if taker then

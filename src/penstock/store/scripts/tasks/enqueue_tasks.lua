@@ -36,7 +36,6 @@ if refusal then return refusal end
 if kind then return lib.remember(memory, operation, {'jobs'}) end
 max_length = tonumber(max_length) -- a limit that is no number is none
 if max_length and length + count > max_length then
-  -- A no is remembered as well, or a copy of the request that arrives late could still add what was refused.
   return lib.end_early(memory, operation, {'full', length, max_length})
 end
 

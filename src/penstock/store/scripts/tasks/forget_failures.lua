@@ -1,6 +1,6 @@
 -- Forget the failures of a task that is gone, unless it has failed again since they were read.
 --
--- For `penstock fsck --repair`. Were the task there after all, it would merely start with a clean sheet.
+-- For `penstock fsck --repair`. Were the task there after all, its failures would only be counted from zero again.
 --
 -- KEYS[1] failures  hash    digest of a task -> failed deliveries
 -- ARGV[1] digest    string

@@ -1,4 +1,4 @@
--- Put dead tasks back to the end of the queue, the oldest first, with a clean sheet.
+-- Put dead tasks back to the end of the queue, the oldest first, with no failures counted.
 --
 -- KEYS[1] memory     string  last operation of this lane
 -- KEYS[2] ready      list    tasks; the next to run is at the right

@@ -1,5 +1,5 @@
--- Jobs on their way in. They come in groups that share a head: head, delay_ms, run_at, window_ms, count, then count
--- times id and data.
+-- How new jobs come into a queue. They are sent in groups that share a head: head, delay_ms, run_at, window_ms, count,
+-- then count times id and data.
 
 -- Looks at the keys that every job is written to, and reads what is set for the queue.
 function lib.guard_admission(keys)
@@ -23,7 +23,7 @@ end
 -- has to be looked for. `newest` is the greatest that the queue has ever had.
 function lib.is_greater(id, other) return #id > #other or (#id == #other and id > other) end
 
--- Written out, as to call something for each id would cost as much as the look.
+-- Written out, as a call for each id would cost as much as to look the ids up.
 function lib.are_newer(ids, newest)
   local length = #newest
   for index = 1, #ids do
@@ -71,7 +71,7 @@ function lib.find_existing(keys, sending, group, records, position, now)
   end
 end
 
--- What is asked for, from this index of the arguments on, and which of it is there already.
+-- The groups of jobs that the arguments have from this index on, and which of these jobs are there already.
 function lib.read_groups(keys, arguments, index, now)
   local sending = {groups = {}, existing = {}, claimed = {}, added = 0, bytes = 0, taken = false, conflict = false,
     turn = 0, newest = keys.settings.newest, are_given = false}
@@ -110,7 +110,7 @@ function lib.waiting_jobs(keys)
   return waiting
 end
 
--- Every job gets a turn, which is counted; nil if that can go on.
+-- Why new jobs cannot be given turns, or nil.
 function lib.refuse_turn(keys, sending)
   sending.turn = tonumber(keys.settings.turn or '0')
   return not sending.turn and {'no_number', 'turn'} or nil
@@ -147,9 +147,9 @@ function lib.take_unique_key(keys, head, id, window_ms, now)
   end
 end
 
--- What is to be known of jobs that are not simply ready: they are due later, or the caller has given their ids. A turn
--- of its own, so many after its number, tells a job from one that had its id before: that one may be gone, and its
--- entry still stand in a line. Returns their entries in line, if they have any.
+-- Writes facts of new jobs that are not simply ready: they are due later, or the caller has given their ids. A given
+-- id may have been that of a job that is gone, whose entry still stands in a line; a turn other than its number, so
+-- many after it, tells the new job from that one. Returns their entries in line, if they have any.
 -- seldom
 function lib.note_group(keys, changes, group, number, turns_after, now)
   local head, due = group.head, lib.due_of(group, now)
@@ -189,7 +189,7 @@ function lib.admit_group(keys, changes, group, number, turns_after, now)
   return #entries
 end
 
--- A job that waits to be sent once more (debounce) takes on what came last, and waits anew.
+-- A debounced job that still waits takes the head and the data that came last, and waits anew.
 -- seldom
 function lib.debounce_job(keys, changes, id, group, data, now)
   local text = group and lib.has(group.head.flags, lib.UNIQUE_SCHEDULED) and redis.call('HGET', keys.facts, id)
@@ -260,7 +260,7 @@ function lib.admit_jobs(keys, sending, now)
   end
   if next(last) then lib.flush_changes(keys, changes, now) end
   for id, found in pairs(last) do lib.debounce_job(keys, changes, id, found[3], found[4], now) end
-  -- Windows that are over go a few at a time.
+  -- Windows that are over are removed, a few at a time.
   if keys.is_used.windows then
     for _, key in ipairs(redis.call('ZRANGEBYSCORE', keys.windows, '-inf', lib.whole(now), 'LIMIT', 0, 10)) do
       redis.call('HDEL', keys.unique_jobs, key)

@@ -137,7 +137,7 @@ function lib.list_words(changes, facts, id, word)
   end
 end
 
--- Puts new jobs on their lists, which have consecutive numbers, and tells of them.
+-- Puts new jobs, which have consecutive numbers, on their lists, and adds their events.
 function lib.list_new(keys, changes, state, head, ids, number, now)
   local moved, at = lib.moved_with(changes, head), 1
   local pages = moved.SADD[state] or {}
@@ -271,7 +271,7 @@ function lib.write_counts(keys, counts)
     local name, before = names[index], tonumber(found[index] or '0')
     local count = (before or 0) + counts[name]
     if not before then
-      -- Somebody else wrote this, and it is no number: it is left for fsck to be found.
+      -- Another program wrote this, and it is no number: it is left for fsck to find.
     elseif count == 0 and string.find(name, ':', 1, true) then
       gone[#gone + 1] = name
     else
@@ -325,7 +325,7 @@ function lib.write_changes(keys, changes, now)
   lib.publish_events(keys, changes, now)
 end
 
--- The same in the midst of a script: what follows reads what was changed, and changes more.
+-- The same within a script that goes on to read what was changed, and to change more.
 function lib.flush_changes(keys, changes, now)
   lib.write_changes(keys, changes, now)
   for name, empty in pairs(lib.new_changes()) do changes[name] = empty end

@@ -3,7 +3,7 @@
 -- it.
 lib.EXAMINED_AT_ONCE = 1000 -- a script must not take long, however much there is to be put aside
 lib.JOBS_AT_ONCE = 32
--- Who asks for many jobs gets some of each tenant at a time: as if each had its turn so often in every request.
+-- A worker that asks for many jobs gets some of each tenant at a time, as if each tenant had so many turns a request.
 lib.TURNS_A_REQUEST = 12
 lib.JOB_BYTES = 4194304
 -- A job whose worker has died under it may be what kills the workers. From the second time on it is handed out alone.
@@ -52,7 +52,7 @@ function lib.facts_of_entry(keys, entry)
 end
 
 -- With ageing, a job counts as one step more urgent for every `ageing_ms` that it has waited. An entry that is out of
--- date counts as the most urgent of all, so that it is out of the way soon.
+-- date counts as the most urgent of all, so that it is dropped soon.
 function lib.weight_of(keys, priority, entry, ageing_ms, now)
   if not ageing_ms then return tonumber(priority) end
   local facts = lib.facts_of_entry(keys, entry)

@@ -1,4 +1,4 @@
--- The ways out of a job's life, and what each takes along.
+-- How jobs end and are removed, and what is removed with them.
 
 -- Where finished jobs of a state are kept: dead ones stay longer than those that went well.
 function lib.kept_in(keys, state)
@@ -43,8 +43,8 @@ function lib.forget_job(keys, changes, id, facts)
   lib.list_words(changes, facts, id, 'SREM')
 end
 
--- To one of the final states. Results of up to this size go with the notice to the program that waits; those of any
--- size if the job is not kept.
+-- Puts a job into one of the final states. Results of up to this size go with the notice to the program that waits;
+-- those of any size if the job is not kept.
 lib.NOTICE_BYTES = 16384
 lib.ENDINGS = {d = 'done', x = 'dead', c = 'cancelled'}
 
@@ -103,7 +103,7 @@ function lib.record_attempt(changes, id, facts, attempt, outcome, waited_ms, ran
     head.tenant, worker, outcome, ran_us, cpu_us, head.priority, facts.created, state or facts.state, error)
 end
 
--- That a job has ended which no worker held: it waited since it was ready, if it was.
+-- Records the end of a job that no worker held: it waited since it was ready, if it was.
 -- seldom
 function lib.record_ending(changes, id, facts, outcome, state, now)
   lib.record_attempt(changes, id, facts, 0, outcome, now - facts.since, '0', '0', '', '', now, state)
@@ -117,7 +117,8 @@ function lib.record_entries(keys, entries, now)
 end
 
 -- Finished jobs go when they are too old, too many or too large together; a few with every request, so that nothing
--- ever stalls. Those that are kept for a batch stand behind the present, and count as ended when its time is up.
+-- ever stalls. Those that are kept for a batch have a score in the future: they count as ended when the time of the
+-- batch is up.
 lib.KEEP_MS, lib.KEEP_DEAD_MS, lib.KEEP_COUNT, lib.KEEP_BYTES = 86400000, 2592000000, 100000, 268435456
 
 -- Which jobs are to go: where each is kept, its id, and its facts or false.

@@ -169,7 +169,7 @@ function lib.hand_out(keys, changes, claim, now)
     lib.wake_for_unhandled(keys, claim.worker, unhandled_now)
   end
   if may_be_more and #taken < claim.limit and not is_reached then
-    -- What is next must not run beside this, or too much had to be put aside: there is more to look at.
+    -- The next job must not run beside these, or too much had to be put aside: there may be more to start.
     local is_apart = redis.call('HEXISTS', keys.suspects, claim.worker) == 1
     if is_apart then
       lib.leave_idle(keys, claim.worker)

@@ -1,6 +1,7 @@
--- A job that would be the next to start goes straight to a worker that waits for one, if there is nothing to weigh:
--- that spares it the way through its line, and the worker a request. The worker hears of it on a channel of its own.
--- Messages can be lost, so a worker also looks for what it holds without knowing (find_handed).
+-- A job that would be the next to start goes straight to a worker that waits for one, if no other job has to be
+-- considered: the job need not go through its line then, nor the worker ask for it. The worker hears of it on a
+-- channel of its own. Messages can be lost, so a worker also asks which jobs it holds without knowing it
+-- (find_handed).
 lib.HANDED_OVER_BYTES = 65536 -- what is pushed waits in the memory of the server; larger jobs are fetched
 
 -- Whether another job may have to start first, or this one must not start now.
@@ -21,7 +22,7 @@ function lib.must_wait(keys, type, now)
   return false
 end
 
--- The worker that takes what is sent unasked, or nil if it has to stand in line.
+-- The worker that takes this job unasked, or nil if the job has to stand in line.
 function lib.find_taker(keys, sending, now)
   local group, settings = sending.groups[1], keys.settings
   local is_single = sending.added == 1 and #sending.groups == 1 and #sending.existing == 0 and not sending.are_given
@@ -32,7 +33,7 @@ function lib.find_taker(keys, sending, now)
   local offer = redis.call('SRANDMEMBER', keys.idle)
   if not offer or string.byte(offer) ~= 43 then return nil end
   local worker, head = string.sub(offer, 2), group.head
-  -- What a worker that freezes now would cost more than a delay, or what is weighed against others, is asked for.
+  -- A worker has to ask for a job that must not run twice, or that has a limit, a unique key, tags or words.
   if head.key ~= '' or head.unique ~= '' or head.tags ~= '' or #head.words > 0 or
       lib.has(head.flags, lib.AT_MOST_ONCE) then
     return nil

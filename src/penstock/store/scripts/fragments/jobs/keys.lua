@@ -36,7 +36,7 @@ function lib.guard(keys, kinds)
   return is_used
 end
 
--- The same for keys that hardly any queue has: one question is enough if there are none.
+-- The same for keys that hardly any queue has: one command is enough if there are none.
 lib.RARE = {limits = 'HLEN', buckets = 'HLEN', busy = 'HLEN', shares = 'HLEN', suspects = 'HLEN', progress = 'HLEN',
   unique_jobs = 'HLEN', due = 'ZCARD', buried = 'ZCARD', windows = 'ZCARD', unparks = 'ZCARD',
   slots = 'ZCARD', alarms = 'ZCARD', keeps = 'ZCARD', paused_types = 'SCARD', unhandled_types = 'SCARD'}

@@ -40,8 +40,8 @@ function lib.next_token_at(limit, now)
   return now + math.max(1, math.ceil((1 - tokens) * limit.per_ms / limit.rate))
 end
 
--- A bucket that is full again, or of a limit that was lifted, says nothing. With every request that writes some, a few
--- more are looked at, so that they do not become as many as there ever were keys.
+-- A bucket that is full again, or of a limit that was lifted, is not needed. With every request that writes some, a
+-- few more are looked at, so that they do not become as many as there ever were keys.
 -- seldom
 function lib.save_limits(keys, now)
   local written = 0
@@ -106,7 +106,7 @@ function lib.unpark_key(keys, key, now)
   lib.call_in_chunks('ZREM', parked, members)
   if #items > 0 then lib.return_to_lines(keys, items) end
   if redis.call('EXISTS', parked) == 0 then return #items end
-  -- Those put back will use up the tokens; the rest waits for the token after.
+  -- The jobs put back will use up the tokens; the rest waits for the next one.
   local tokens = limit and limit.tokens - limit.used - #items
   local at
   if examined == lib.UNPARKED_AT_ONCE then

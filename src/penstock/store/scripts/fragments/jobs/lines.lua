@@ -50,8 +50,9 @@ function lib.join_line(keys, line, entries)
   if length == #entries then lib.open_line(keys, line) end
 end
 
--- Back to where it came from: before everything that came after it. Only a job that was handed out or parked before
--- can stand there already and have come earlier, and such a job has facts. What stands there out of date is dropped.
+-- Puts jobs back where they stood: before everything that came after them. Only a job that was handed out or parked
+-- before can stand there already and have come earlier, and such a job has facts. Entries that are out of date are
+-- dropped.
 lib.MERGED_AT_ONCE = 1000
 
 -- seldom
@@ -105,7 +106,7 @@ function lib.return_to_lines(keys, items)
 end
 
 -- So many new turns, after the one that is returned. Nil if the last one that was given out is no number: then jobs
--- keep theirs, and it is left for fsck to be found.
+-- keep theirs, and it is left for fsck to find.
 function lib.next_turns(keys, number)
   local last = redis.pcall('HINCRBY', keys.meta, 'turn', number)
   return type(last) == 'number' and last - number or nil

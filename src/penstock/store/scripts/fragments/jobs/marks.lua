@@ -3,7 +3,7 @@
 -- trimmed by its cap alone, so the scripts that write to it need not look at the marks.
 lib.MARK_MS, lib.MOST_MARKS, lib.TRIMMED_AT_ONCE = 604800000, 100, 100000
 
--- Reader -> {place, seen}. What is no mark is left out, and kept.
+-- Reader -> {place, seen}. A field that is no mark is skipped, and stays as it is.
 function lib.open_marks(keys)
   local found, marks = redis.call('HGETALL', keys.marks), {}
   for index = 1, #found, 2 do

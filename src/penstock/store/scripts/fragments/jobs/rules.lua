@@ -10,7 +10,7 @@ function lib.refuse_rule(memory, operation, keys, incarnation)
   return lib.end_early(memory, operation, refusal)
 end
 
--- What a rule is set for has to be there.
+-- Creates the queue that a rule is set for, unless it exists.
 function lib.create_for_rule(keys, incarnation)
   if not keys.settings.incarnation then lib.create_queue(keys.meta, incarnation) end
   if not keys.settings.kind then lib.become_job_queue(keys) end

@@ -137,7 +137,7 @@ function lib.settle_jobs(keys, changes, running, worker, held, now)
     end
     lib.send_to_lines(keys, anew)
   end
-  -- Whatever is looked at again in this script must be as it is now; the queue's own limit counts what runs.
+  -- What is read again below must be written first; the queue's own limit counts the jobs that run.
   if back > 0 or next(freed) or keys.is_used.limits then lib.flush_changes(keys, changes, now) end
   if #again > 0 then lib.return_to_lines(keys, again) end
   local unparked = 0

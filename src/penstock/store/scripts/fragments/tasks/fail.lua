@@ -1,4 +1,5 @@
--- A failed delivery is counted per task. A task that failed too often goes to the dead list instead of round again.
+-- A failed delivery is counted per task. A task that failed too often goes to the dead list instead of back to the
+-- queue.
 -- Returns two lists, to return and to bury, both in the order given.
 function lib.count_failures(elements, failures, max_failures)
   local again, dead = {}, {}
