@@ -66,6 +66,22 @@ def test_a_key_of_the_wrong_type_is_reported_and_nothing_is_changed(
     assert stored.everything() == before
 
 
+def test_finishing_nothing_and_starting_more_checks_what_is_running_too(
+    ps: penstock.Penstock, names: NamespaceKeys, stored: Stored
+) -> None:
+    samples = SAMPLES["tasks"]
+    command = samples.commands(names, samples.fill(ps.store, names))["finish nothing and start"]
+    running = names.queue(QUEUE).running("w1")
+    ps.store.call(running, "DEL", running)
+    ps.store.call(running, "SET", running, "something else")
+    before = stored.everything()
+
+    with pytest.raises(StoreError, match="holds a value of another type"):
+        ps.store.run(command)
+
+    assert stored.everything() == before
+
+
 @pytest.fixture(scope="module")
 def bare_server() -> Iterator[RedisServer]:
     """A server with nothing else on it, so that all its keys can be looked at again and again."""

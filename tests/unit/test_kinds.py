@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, get_args
 
 import pytest
 
+from penstock.cli.queue_views import VIEWS
 from penstock.client._async.kind_checks import KIND_CHECKS as ASYNC_CHECKS
 from penstock.client._sync.kind_checks import KIND_CHECKS
 from penstock.errors import UnknownLayout
@@ -103,7 +104,7 @@ def test_a_kind_that_is_nowhere_listed_is_found() -> None:
 def test_all_tables_have_the_same_kinds() -> None:
     assert list(KINDS) == list(get_args(KindName)) == list(SAMPLES)
     assert KINDS.keys() == KIND_CHECKS.keys() == ASYNC_CHECKS.keys()
-    assert set(get_args(QueueKind)) == {*KINDS, "undecided"}
+    assert set(get_args(QueueKind)) == {*KINDS, "undecided"} == set(VIEWS)
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
 from penstock.cli.job_queues import check_holds_tasks, error_document, print_unread
 from penstock.cli.options import Target, examples, with_store
-from penstock.cli.render import counted, print_facts, print_json, print_table, say, say_error
+from penstock.cli.queue_views import print_views, view_of
+from penstock.cli.render import counted, print_json, say, say_error
 from penstock.cli.tasks import cancel, events, retry_dead, tasks
 from penstock.errors import UnknownLayout
-from penstock.model.jobs import WAITING_STATES, JobState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from penstock.cli.render import Cell
-    from penstock.client.client import Penstock
+    from penstock.cli.queue_views import QueueView
     from penstock.model.queues import QueueState
 
 
@@ -35,66 +31,29 @@ for command in (tasks, cancel, retry_dead, events):
 @with_store
 def list_queues(at: Target) -> None:
     """All queues, each at one instant."""
-    counts: dict[str, Counts] = {}
+    views: dict[str, QueueView] = {}
     unread: dict[str, UnknownLayout] = {}
     with at.connected() as client:
         states = client.inspect()
         for state in states:
             try:
-                counts[state.name] = _counts(client, state)
+                views[state.name] = view_of(client, state)
             except UnknownLayout as error:
                 unread[state.name] = error
     if at.is_json:
         print_json(
             [
-                _document(state, counts[state.name])
-                if state.name in counts
+                views[state.name].document()
+                if state.name in views
                 else _unread_document(state, unread[state.name])
                 for state in states
             ]
         )
         return
-    with_tasks = [state for state in states if state.kind != "jobs"]
-    with_jobs = [state for state in states if state.kind == "jobs" and state.name in counts]
-    if with_tasks or not states:
-        _list_tasks(with_tasks)
-    if with_tasks and with_jobs:
-        click.echo()
-    if with_jobs:
-        _list_jobs(with_jobs, counts)
+    if not states:
+        say("no queues; `penstock enqueue QUEUE TASK` makes one")
+    print_views(list(views.values()))
     print_unread(unread, is_all=len(unread) == len(states))
-
-
-def _list_tasks(states: Sequence[QueueState]) -> None:
-    columns = ("queue", "state", "ready", "running", "dead", "finished", "workers")
-    rows = [
-        (
-            state.name,
-            _word(state),
-            state.ready,
-            state.running,
-            state.dead,
-            state.counters.finished,
-            len(state.held),
-        )
-        for state in states
-    ]
-    print_table(columns, rows, empty="no queues; `penstock enqueue QUEUE TASK` makes one")
-
-
-def _list_jobs(states: Sequence[QueueState], counts: Mapping[str, Counts]) -> None:
-    # `show` has all of them; these leave room for names on a narrow terminal.
-    shown: tuple[JobState, ...] = ("scheduled", "ready", "running", "done", "dead")
-    rows: list[tuple[Cell, ...]] = [
-        (
-            state.name,
-            _word(state),
-            *(counts[state.name][job_state] for job_state in shown),
-            len(state.held),
-        )
-        for state in states
-    ]
-    print_table(("jobs in", "state", *shown, "workers"), rows, empty="")
 
 
 @queue.command(epilog=examples("penstock queue show mail"))
@@ -103,14 +62,11 @@ def _list_jobs(states: Sequence[QueueState], counts: Mapping[str, Counts]) -> No
 def show(at: Target, name: str) -> None:
     """Everything that is counted about one queue."""
     with at.connected() as client:
-        state = client.queue(name).inspect()
-        counts = _counts(client, state)
+        view = view_of(client, client.queue(name).inspect())
     if at.is_json:
-        print_json(_document(state, counts))
-    elif state.kind == "jobs":
-        _show_jobs(state, counts)
+        print_json(view.document())
     else:
-        _show(state)
+        view.show()
 
 
 @queue.command(epilog=examples("penstock queue pause mail"))
@@ -120,9 +76,8 @@ def pause(at: Target, name: str) -> None:
     """Hand out no more tasks. What runs goes on, and tasks can still be added."""
     with at.connected() as client:
         client.queue(name).pause()
-        state = client.queue(name).inspect()
-        counts = _counts(client, state)
-    _confirm(at, state, counts, f"paused '{name}'; {_waiting(state, counts)} waiting")
+        view = view_of(client, client.queue(name).inspect())
+    _confirm(at, view, f"paused '{name}'; {counted(view.waiting, view.noun)} waiting")
 
 
 @queue.command(epilog=examples("penstock queue resume mail"))
@@ -132,9 +87,8 @@ def resume(at: Target, name: str) -> None:
     """Hand out tasks again."""
     with at.connected() as client:
         client.queue(name).resume()
-        state = client.queue(name).inspect()
-        counts = _counts(client, state)
-    _confirm(at, state, counts, f"resumed '{name}'; {_waiting(state, counts)} waiting")
+        view = view_of(client, client.queue(name).inspect())
+    _confirm(at, view, f"resumed '{name}'; {counted(view.waiting, view.noun)} waiting")
 
 
 @queue.command(
@@ -168,14 +122,10 @@ def configure(at: Target, name: str, max_length: int | None, max_failures: int |
         if max_failures is not None:
             check_holds_tasks(client, name)
         target.configure(**changes)
-        state = target.inspect()
-        counts = _counts(client, state)
-    noun = _noun(state)
-    most = state.max_length
-    waiting = f"any number of {noun}s" if most is None else counted(most, noun)
-    failures = counted(state.max_failures, "failure")
-    dead = "" if state.kind == "jobs" else f"; a task is dead after {failures}"
-    _confirm(at, state, counts, f"in '{name}' {waiting} may wait{dead}")
+        view = view_of(client, target.inspect())
+    most = view.state.max_length
+    waiting = f"any number of {view.noun}s" if most is None else counted(most, view.noun)
+    _confirm(at, view, f"in '{name}' {waiting} may wait{view.end}")
 
 
 @queue.command(epilog=examples("penstock queue delete mail --yes"))
@@ -191,11 +141,10 @@ def delete(at: Target, name: str, yes: bool) -> None:
     if at.is_json and not yes:
         raise click.UsageError("--json cannot ask; add --yes.")
     with at.connected() as client:
-        state = client.queue(name).inspect()
-        noun, counts = _noun(state), _counts(client, state)
-        there = sum(counts.values()) - counts["running"] if counts else state.ready + state.dead
+        view = view_of(client, client.queue(name).inspect())
+        noun = view.noun
         if not yes:
-            question = f"Delete queue '{name}' with {counted(there, noun)}?"
+            question = f"Delete queue '{name}' with {counted(view.removable, noun)}?"
             click.confirm(question, abort=True, err=True)
         deleted = client.queue(name).delete()
     if at.is_json:
@@ -220,82 +169,13 @@ def _limit(text: str | None) -> int | None:
     return int(text)
 
 
-Counts = dict[JobState, int]
-"""How many jobs a queue has in each state; empty if it holds none."""
-
-
-def _counts(client: Penstock, state: QueueState) -> Counts:
-    return client.jobs(state.name).counts() if state.kind == "jobs" else {}
-
-
-def _noun(state: QueueState) -> str:
-    return "job" if state.kind == "jobs" else "task"
-
-
-def _waiting(state: QueueState, counts: Counts) -> str:
-    if state.kind == "jobs":
-        return counted(sum(counts[waiting] for waiting in WAITING_STATES), "job")
-    return counted(state.ready, "task")
-
-
-def _confirm(at: Target, state: QueueState, counts: Counts, message: str) -> None:
+def _confirm(at: Target, view: QueueView, message: str) -> None:
     if at.is_json:
-        print_json(_document(state, counts))
+        print_json(view.document())
     else:
         say(message)
-
-
-def _document(state: QueueState, counts: Counts) -> dict[str, object]:
-    document = {**asdict(state), "running": state.running}
-    if state.kind == "jobs":
-        document |= {"ready": counts["ready"], "dead": counts["dead"], "jobs": counts}
-        document["counters"] = _attempts(state)
-    return document
 
 
 def _unread_document(state: QueueState, error: UnknownLayout) -> dict[str, object]:
     """What is known for certain of a queue that this version cannot read."""
     return {"name": state.name, "kind": state.kind, "error": error_document(error)}
-
-
-def _attempts(state: QueueState) -> dict[str, int]:
-    """How the attempts at jobs have ended; what else is counted is only about tasks."""
-    names = ("started", "finished", "failed", "lost", "stopped", "refused")
-    return {name: getattr(state.counters, name) for name in names}
-
-
-def _word(state: QueueState) -> str:
-    return "paused" if state.is_paused else "open"
-
-
-def _show(state: QueueState) -> None:
-    facts: list[tuple[str, Cell]] = [
-        ("kind", state.kind),
-        ("state", _word(state)),
-        ("ready", state.ready),
-        ("running", state.running),
-        ("dead", state.dead),
-        ("most that may wait", "any number" if state.max_length is None else state.max_length),
-        ("dead after", counted(state.max_failures, "failure")),
-        ("unique keys taken", state.unique),
-        ("tasks with failures", state.failures),
-        ("workers", f"{len(state.held)}, {state.idle} of them idle"),
-    ]
-    print_facts(state.name, facts)
-    print_facts("so far", asdict(state.counters).items())
-    if state.held:
-        print_facts("tasks held by", sorted(state.held.items()))
-
-
-def _show_jobs(state: QueueState, counts: Counts) -> None:
-    facts: list[tuple[str, Cell]] = [
-        ("kind", state.kind),
-        ("state", _word(state)),
-        *counts.items(),
-        ("most that may wait", "any number" if state.max_length is None else state.max_length),
-        ("workers", f"{len(state.held)}, {state.idle} of them idle"),
-    ]
-    print_facts(state.name, facts)
-    print_facts("attempts so far", _attempts(state).items())
-    if state.held:
-        print_facts("jobs held by", sorted(state.held.items()))

@@ -1,0 +1,168 @@
+"""How `penstock queue` shows a queue of each kind."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from penstock.cli.render import counted, print_facts, print_table
+from penstock.model.jobs import WAITING_STATES, JobState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.cli.render import Cell
+    from penstock.client.client import Penstock
+    from penstock.model.queues import QueueKind, QueueState
+
+
+class QueueView(ABC):
+    """A queue, as people see it."""
+
+    noun: str
+    """one of what it holds"""
+    columns: tuple[str, ...]
+    """of the list of such queues"""
+    waiting: int
+    removable: int
+    """how many a delete removes"""
+    end = ""
+    """what `configure` adds about when one is given up"""
+
+    def __init__(self, client: Penstock, state: QueueState) -> None:
+        """Raises UnknownLayout if this version cannot read the queue."""
+        self.state = state
+
+    @abstractmethod
+    def row(self) -> tuple[Cell, ...]:
+        """Its line in the list of such queues."""
+
+    @abstractmethod
+    def show(self) -> None:
+        """Print everything that is counted about it."""
+
+    def document(self) -> dict[str, object]:
+        return {**asdict(self.state), "running": self.state.running}
+
+    @property
+    def word(self) -> str:
+        return "paused" if self.state.is_paused else "open"
+
+    @property
+    def most(self) -> Cell:
+        return "any number" if self.state.max_length is None else self.state.max_length
+
+    @property
+    def workers(self) -> str:
+        return f"{len(self.state.held)}, {self.state.idle} of them idle"
+
+    def show_holders(self) -> None:
+        if self.state.held:
+            print_facts(f"{self.noun}s held by", sorted(self.state.held.items()))
+
+
+class TaskView(QueueView):
+    """A queue of tasks, or one that nothing has come into yet."""
+
+    noun = "task"
+    columns = ("queue", "state", "ready", "running", "dead", "finished", "workers")
+
+    def __init__(self, client: Penstock, state: QueueState) -> None:
+        super().__init__(client, state)
+        self.waiting = state.ready
+        self.removable = state.ready + state.dead
+        self.end = f"; a task is dead after {counted(state.max_failures, 'failure')}"
+
+    def row(self) -> tuple[Cell, ...]:
+        state = self.state
+        return (
+            *(state.name, self.word, state.ready, state.running, state.dead),
+            *(state.counters.finished, len(state.held)),
+        )
+
+    def show(self) -> None:
+        state = self.state
+        facts: list[tuple[str, Cell]] = [
+            ("kind", state.kind),
+            ("state", self.word),
+            ("ready", state.ready),
+            ("running", state.running),
+            ("dead", state.dead),
+            ("most that may wait", self.most),
+            ("dead after", counted(state.max_failures, "failure")),
+            ("unique keys taken", state.unique),
+            ("tasks with failures", state.failures),
+            ("workers", self.workers),
+        ]
+        print_facts(state.name, facts)
+        print_facts("so far", asdict(state.counters).items())
+        self.show_holders()
+
+
+class JobView(QueueView):
+    """A queue of jobs."""
+
+    noun = "job"
+    # `show` has all of them; these leave room for names on a narrow terminal.
+    shown: tuple[JobState, ...] = ("scheduled", "ready", "running", "done", "dead")
+    columns = ("jobs in", "state", *shown, "workers")
+
+    def __init__(self, client: Penstock, state: QueueState) -> None:
+        super().__init__(client, state)
+        self._counts = counts = client.jobs(state.name).counts()
+        self.waiting = sum(counts[waiting] for waiting in WAITING_STATES)
+        self.removable = sum(counts.values()) - counts["running"]
+
+    def row(self) -> tuple[Cell, ...]:
+        counts = (self._counts[state] for state in self.shown)
+        return (self.state.name, self.word, *counts, len(self.state.held))
+
+    def document(self) -> dict[str, object]:
+        counts = self._counts
+        own = {"ready": counts["ready"], "dead": counts["dead"], "jobs": counts}
+        return super().document() | own | {"counters": self._attempts()}
+
+    def show(self) -> None:
+        facts: list[tuple[str, Cell]] = [
+            ("kind", self.state.kind),
+            ("state", self.word),
+            *self._counts.items(),
+            ("most that may wait", self.most),
+            ("workers", self.workers),
+        ]
+        print_facts(self.state.name, facts)
+        print_facts("attempts so far", self._attempts().items())
+        self.show_holders()
+
+    def _attempts(self) -> dict[str, int]:
+        """How the attempts at jobs have ended; what else is counted is only about tasks."""
+        names = ("started", "finished", "failed", "lost", "stopped", "refused")
+        return {name: getattr(self.state.counters, name) for name in names}
+
+
+VIEWS: dict[QueueKind, type[QueueView]] = {
+    "tasks": TaskView,
+    "undecided": TaskView,
+    "jobs": JobView,
+}
+
+
+def view_of(client: Penstock, state: QueueState) -> QueueView:
+    """A queue as its kind is shown. Raises UnknownLayout if this version cannot read it."""
+    return VIEWS[state.kind](client, state)
+
+
+def print_views(views: Sequence[QueueView]) -> None:
+    """A table for each kind of which there are queues."""
+    found = [
+        (kind, rows)
+        for kind in dict.fromkeys(VIEWS.values())
+        if (rows := [view.row() for view in views if type(view) is kind])
+    ]
+    for index, (kind, rows) in enumerate(found):
+        if index > 0:
+            click.echo()
+        print_table(kind.columns, rows, empty="")
