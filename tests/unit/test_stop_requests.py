@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.worker import supervisor
-from penstock.worker.supervisor import Board, StopRequests
+from penstock.worker.supervisor import SharedMemory, StopRequests
 
 APART_S = 1.0
 
@@ -14,8 +14,8 @@ class Group:
     """A worker and its supervisor, which are sent signals."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._board = Board()
-        self._requests = StopRequests(self._board)
+        self._shared = SharedMemory()
+        self._requests = StopRequests(self._shared)
         self._now = 0.0
         monkeypatch.setattr(supervisor, "monotonic", lambda: self._now)
 
@@ -26,21 +26,21 @@ class Group:
         return self._requests.heard()
 
     def to_supervisor(self) -> int:
-        self._board.pass_on()
+        self._shared.pass_on()
         return self._requests.heard()
 
     def to_both(self) -> int:
         return self.to_worker() + self.to_supervisor()
 
     def to_both_the_long_way_first(self) -> int:
-        self._board.pass_on()
+        self._shared.pass_on()
         return self._requests.heard() + self._requests.heard()
 
     def to_both_at_one_moment(self) -> int:
         return self.to_supervisor()  # what is the same and pending comes once
 
     def twice_to_supervisor_before_the_worker_looks(self) -> int:
-        self._board.pass_on()
+        self._shared.pass_on()
         return self.to_supervisor() + self.to_worker()
 
 

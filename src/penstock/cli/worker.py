@@ -24,7 +24,7 @@ from penstock.cli.worker_options import (
 from penstock.errors import QueueNotFound, WorkerNotFound
 from penstock.model.workers import WorkerInfo, pausable_name
 from penstock.worker.run import run_worker
-from penstock.worker.supervisor import CAN_SUPERVISE, Board, supervise
+from penstock.worker.supervisor import CAN_SUPERVISE, SharedMemory, supervise
 
 if TYPE_CHECKING:
     from penstock.cli.render import Cell
@@ -88,7 +88,7 @@ def run(
     names, weights = weighted(queues)
     settings = at.settings()
 
-    def work(board: Board | None = None) -> int:
+    def work(shared: SharedMemory | None = None) -> int:
         return run_worker(
             settings,
             module,
@@ -102,7 +102,7 @@ def run(
             weights,
             until_empty,
             report,
-            board,
+            shared,
         )
 
     is_watched = CAN_SUPERVISE and has_own_process() and not alone

@@ -34,7 +34,7 @@ class CoroutineExecutor:
         self.slots = slots
         self.moved_at = perf_counter()
         """when a task was last done, or began to wait while no other did"""
-        self._line: deque[Context] = deque()
+        self._backlog: deque[Context] = deque()
         self._running: set[Context] = set()
         self._idle: deque[asyncio.Future[None]] = deque()
         self._tasks: list[asyncio.Task[None]] = []
@@ -51,8 +51,8 @@ class CoroutineExecutor:
     def submit(self, contexts: Iterable[Context]) -> None:
         if not self.waiting:
             self.moved_at = perf_counter()
-        self._line.extend(contexts)
-        for _ in range(min(len(self._line), len(self._idle))):
+        self._backlog.extend(contexts)
+        for _ in range(min(len(self._backlog), len(self._idle))):
             future = self._idle.popleft()
             if not future.done():
                 future.set_result(None)
@@ -60,17 +60,17 @@ class CoroutineExecutor:
     @property
     def load(self) -> int:
         """Tasks that wait or run, also those whose worker has lost them meanwhile."""
-        return len(self._line) + len(self._running)
+        return len(self._backlog) + len(self._running)
 
     @property
     def waiting(self) -> int:
         """Tasks that no slot has begun."""
-        return len(self._line)
+        return len(self._backlog)
 
     def recall(self) -> list[Context]:
         """Take back every task that no slot has begun."""
-        recalled = list(self._line)
-        self._line.clear()
+        recalled = list(self._backlog)
+        self._backlog.clear()
         return recalled
 
     def cancel(self, context: Context) -> None:
@@ -93,22 +93,22 @@ class CoroutineExecutor:
     async def _serve(self) -> None:
         while True:
             try:
-                await self._serve_line()
+                await self._serve_backlog()
             except asyncio.CancelledError:
                 if self._is_closing:
                     raise
                 _uncancel()
 
-    async def _serve_line(self) -> None:
+    async def _serve_backlog(self) -> None:
         loop = asyncio.get_running_loop()
         turn_began_at = perf_counter()
         while True:
-            while not self._line:
+            while not self._backlog:
                 future = loop.create_future()
                 self._idle.append(future)
                 await future
                 turn_began_at = perf_counter()
-            await self._perform(self._line.popleft())
+            await self._perform(self._backlog.popleft())
             if perf_counter() - turn_began_at > _TURN_S:
                 # Handlers that never wait would keep the event loop busy.
                 await asyncio.sleep(0)

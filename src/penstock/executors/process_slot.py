@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.codec.failures import Failure, RaisedInChild
 from penstock.errors import JobCancelled, JobCrashed, JobTimeout
+from penstock.executors.backlog import LEASE_POLL_S
 from penstock.executors.child_process import ChildProcess
-from penstock.executors.line import LEASE_POLL_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ import threading
 from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
-from penstock.executors.line import Line
+from penstock.executors.backlog import Backlog
 from penstock.executors.process_slot import Closing, ProcessSlot
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ CANCEL_GRACE_S = 5.0
 _CLOSE_S = 5.0
 
 
-class ProcessExecutor(Line):
+class ProcessExecutor(Backlog):
     """A fixed number of slots, each with a child process that runs one job at a time.
 
     A child is started when its slot gets its first job, and kept; it imports `modules` first. When
@@ -54,14 +54,14 @@ class ProcessExecutor(Line):
         """
         for slot in self._slots:
             slot.close()
-            self._line.put(None)
+            self._backlog.put(None)
         deadline = perf_counter() + _CLOSE_S
         for thread in self._threads:
             thread.join(max(0.0, deadline - perf_counter()))
 
     def _serve(self, slot: ProcessSlot) -> None:
         try:
-            while (context := self._line.get()) is not None:
+            while (context := self._backlog.get()) is not None:
                 self._running.add(context)
                 tell = slot.perform(cast("ProcessJob", context))
                 self.moved_at = perf_counter()

@@ -8,8 +8,8 @@ from queue import Empty
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.executors.backlog import LEASE_POLL_S, Backlog
 from penstock.executors.context import Context
-from penstock.executors.line import LEASE_POLL_S, Line
 from penstock.executors.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Handoff(Protocol):
     def let_go(self) -> None: ...
 
 
-class ThreadExecutor(Line):
+class ThreadExecutor(Backlog):
     """A fixed number of threads that take tasks from one line.
 
     If there is a handoff, one of the idle threads waits there instead, and is called back when the
@@ -67,7 +67,7 @@ class ThreadExecutor(Line):
         self._handoff = handoff
         if self.load < self.slots:
             # An idle thread takes this as the sign to go there, at once.
-            self._line.put(None)
+            self._backlog.put(None)
 
     def dismiss(self, handoff: Handoff) -> None:
         """From now on they do not."""
@@ -89,7 +89,7 @@ class ThreadExecutor(Line):
         self._watchdog.close()
         self._is_closing = True
         for _ in range(self.slots):
-            self._line.put(None)
+            self._backlog.put(None)
         self._call()
 
     def _start_thread(self) -> None:
@@ -138,12 +138,12 @@ class ThreadExecutor(Line):
         """What is next; None: look around."""
         if self._handoff is not None:
             try:
-                return self._line.get_nowait()
+                return self._backlog.get_nowait()
             except Empty:
                 pass
             if self._waiting_thread.acquire(blocking=False):
                 return self._wait_for_handoff()
-        return self._line.get()
+        return self._backlog.get()
 
     def _wait_for_handoff(self) -> Context | None:
         handoff, context = self._handoff, None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.testing.pump import VirtualContext
     from penstock.testing.worker import VirtualWorker
 
-_MAX_VAIN_STEPS = 1000
+_MAX_IDLE_STEPS = 1000
 _PAGE = 1000
 
 
@@ -68,7 +68,7 @@ class Run:
         self._expired: dict[str, float] = {}
         """job -> when it died of that"""
         self._dead_counts: dict[str, int] = {}
-        self._vain_steps = 0
+        self._idle_steps = 0
         self._summary = RunSummary()
 
     async def run(self) -> RunSummary:
@@ -79,12 +79,12 @@ class Run:
             await self._find_expired()  # by earlier runs
             await self._beat()
             while True:
-                is_vain = True
+                is_idle_step = True
                 # Not a generator: every queue gets its turn.
                 while any([await self._serve(queue) for queue in self._worker.queues]):
-                    is_vain = False
+                    is_idle_step = False
                 self._summary.dead += await self._find_expired()
-                if not await self._move_on(is_vain):
+                if not await self._move_on(is_idle_step):
                     break
         finally:
             await self._worker.stop()
@@ -175,11 +175,11 @@ class Run:
         if await fire_schedules(self._client, self._client.keys.queue(queue), schedules):
             return True
         # Paused ones send nothing, but are due later by now. What stays due cannot be sent.
-        vain = (self._clock.now_ms, schedules)
-        is_first_time, self._unsent[queue] = self._unsent.get(queue) != vain, vain
+        unsent = (self._clock.now_ms, schedules)
+        is_first_time, self._unsent[queue] = self._unsent.get(queue) != unsent, unsent
         return is_first_time
 
-    async def _move_on(self, is_vain: bool) -> bool:
+    async def _move_on(self, is_idle_step: bool) -> bool:
         """Move the clock to what is due next; False if there is nothing, or not in time."""
         now_ms, deadline_ms = self._clock.now_ms, self._deadline_ms
         due_ms = [now_ms + max(wait_ms, 1) for wait_ms in self._waits_ms.values() if wait_ms >= 0]
@@ -191,14 +191,14 @@ class Run:
             return False
         at_ms = deadline_ms if is_over else at_ms
         assert at_ms is not None
-        self._vain_steps = self._vain_steps + 1 if is_vain and at_ms == now_ms + 1 else 0
+        self._idle_steps = self._idle_steps + 1 if is_idle_step and at_ms == now_ms + 1 else 0
         self._check_headway()
         self._clock.set(max(at_ms, now_ms))  # a job may have moved it past the deadline
         await self._beat()
         return not is_over
 
     def _check_headway(self) -> None:
-        if self._vain_steps > _MAX_VAIN_STEPS:
+        if self._idle_steps > _MAX_IDLE_STEPS:
             raise RunTooLong(
                 "run_all makes no headway: something is due all the time and cannot be run or "
                 "sent; the log of 'penstock.worker' says what"

@@ -19,8 +19,8 @@ from penstock.server.embedded import EmbeddedServer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# The private server outlives whoever started it. This shell waits for a line that says that all is
-# well; if the pipe breaks instead, the session was killed, and it ends the server.
+# The private server outlives the process that started it. This shell waits for a line that says
+# that all is well; if the pipe breaks instead, the session was killed, and it ends the server.
 _GUARD = 'read -r _ || { kill -9 "$1"; rm -rf -- "$2"; }'
 
 

@@ -183,7 +183,7 @@ class _Messages(Subscription):
                 return self._connect()
             heard = self._hear(_SILENCE_S)
             if type(heard) is list and heard[0] in _MESSAGES:
-                # Whoever listens to one channel need not look which it is.
+                # It listens to one channel alone, so there is no need to look which it is.
                 self._is_pinged = False
                 return heard[2]  # type: ignore[no-any-return]
             self._aside.append(heard)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.client.client import AsyncPenstock, Penstock
     from penstock.connection.settings import Settings
     from penstock.worker.handlers import Function, Served
-    from penstock.worker.supervisor import Board
+    from penstock.worker.supervisor import SharedMemory
 
 _STOPPING = (signal.SIGTERM, signal.SIGINT)
 
@@ -55,10 +55,10 @@ def run_worker(
     weights: Mapping[str, int] | None = None,
     until_empty: bool = False,
     report: Path | None = None,
-    board: Board | None = None,
+    shared: SharedMemory | None = None,
 ) -> int:
     """Serve queues with the handlers of a module until SIGTERM or SIGINT; the exit status. With
-    `board`, a supervisor is watching. `report` is a file to keep.
+    `shared`, a supervisor is watching. `report` is a file to keep.
     """
     handlers = choose_handlers(load_handlers(module), queues, module)
     worker = Worker(
@@ -74,17 +74,17 @@ def run_worker(
         weights=weights,
         until_empty=until_empty,
     )
-    if board is not None:
-        worker.on_registered = board.name_worker
-    run_until_stopped(worker, board, None if report is None else Report(report))
+    if shared is not None:
+        worker.on_registered = shared.name_worker
+    run_until_stopped(worker, shared, None if report is None else Report(report))
     return 0
 
 
 def run_until_stopped(
-    worker: Worker, board: Board | None = None, report: Report | None = None
+    worker: Worker, shared: SharedMemory | None = None, report: Report | None = None
 ) -> None:
     """Signals only set a flag; the worker acts on it where nothing is half done."""
-    requests = StopRequests(board)
+    requests = StopRequests(shared)
 
     def stop() -> None:
         for _ in range(requests.heard()):

@@ -45,14 +45,14 @@ _FROM_KEYS = (signal.SIGINT, signal.SIGQUIT)
 _SAME_S = 0.5
 _BURY_S = 5.0
 _PR_SET_PDEATHSIG, _PR_GET_PDEATHSIG = 1, 2
-_BOARD_BYTES = 4096
+_SHARED_BYTES = 4096
 
 
-class Board:
-    """What worker and supervisor write down for each other, in memory that both have."""
+class SharedMemory:
+    """What worker and supervisor tell each other, in memory that both have."""
 
     def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, _BOARD_BYTES)
+        self._memory = mmap.mmap(-1, _SHARED_BYTES)
 
     @property
     def worker(self) -> str:
@@ -60,7 +60,7 @@ class Board:
         return self._memory[1:].rstrip(b"\0").decode()
 
     def name_worker(self, worker: str) -> None:
-        self._memory[1:] = worker.encode().ljust(_BOARD_BYTES - 1, b"\0")
+        self._memory[1:] = worker.encode().ljust(_SHARED_BYTES - 1, b"\0")
 
     @property
     def passed_on(self) -> int:
@@ -72,12 +72,12 @@ class Board:
 
 
 class StopRequests:
-    """Counts requests to stop, in the worker. Whoever signals a whole group reaches it twice: by
-    itself, and through its supervisor. That is one request.
+    """Counts requests to stop, in the worker. A signal to a whole group reaches it twice: directly,
+    and through its supervisor. That is one request.
     """
 
-    def __init__(self, board: Board | None) -> None:
-        self._board = board
+    def __init__(self, shared: SharedMemory | None) -> None:
+        self._shared = shared
         self._passed_on = 0
         self._was_direct: bool | None = None
         """how the last one came; None if its other half has come too"""
@@ -86,7 +86,7 @@ class StopRequests:
     def heard(self) -> int:
         """How many requests the signal that has come stands for."""
         now, before = monotonic(), self._passed_on
-        self._passed_on = 0 if self._board is None else self._board.passed_on
+        self._passed_on = 0 if self._shared is None else self._shared.passed_on
         is_direct = self._passed_on == before
         if self._was_direct is (not is_direct) and now - self._heard_at < _SAME_S:
             self._was_direct = None
@@ -95,16 +95,16 @@ class StopRequests:
         return max(1, self._passed_on - before)
 
 
-def supervise(settings: Settings, work: Callable[[Board], int]) -> int:
+def supervise(settings: Settings, work: Callable[[SharedMemory], int]) -> int:
     """Run `work` in a child process. This returns in both: in the child what `work` returns, in the
     parent how the child has ended, as a shell says it.
 
     For a process that has no other threads yet, and nothing to do afterwards but to exit.
     """
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever started this may have ignored it
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the program that started this may ignore it
     # Blocked from before the child exists, so that none is missed on the way to it.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {*_PASSED_ON, signal.SIGCHLD})
-    board = Board()
+    shared = SharedMemory()
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     supervisor = os.getpid()
@@ -112,28 +112,28 @@ def supervise(settings: Settings, work: Callable[[Board], int]) -> int:
     if child == 0:
         _end_with(supervisor)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        return work(board)
-    death = _watch(child, board)
+        return work(shared)
+    death = _watch(child, shared)
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # from here on they end this process
-    if board.worker:
-        _bury(settings, board.worker, death)
+    if shared.worker:
+        _bury(settings, shared.worker, death)
     if death.signal in _ENDING:
         # Somebody has asked for it, and is to see that it was so.
         signal.signal(death.signal, signal.SIG_DFL)
         os.kill(os.getpid(), death.signal)
     if death.signal:
         return 128 + death.signal
-    return death.exit_status or int(board.worker != "")  # a job may end its worker with any status
+    return death.exit_status or int(shared.worker != "")  # a job may end its worker with any status
 
 
 def _end_with(supervisor: int) -> None:
-    """A supervisor that is killed takes the worker along: whoever kills it means both."""
+    """A supervisor that is killed takes the worker along, as the kill is meant for both."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != supervisor:  # it was too quick for that
         os._exit(1)
 
 
-def _watch(child: int, board: Board) -> Death:
+def _watch(child: int, shared: SharedMemory) -> Death:
     """Pass signals on until the child ends. Those of a terminal's keys it gets by itself."""
     parent = _Parent()
     while True:
@@ -144,7 +144,7 @@ def _watch(child: int, board: Board) -> Death:
             is_from_process = sent.si_code <= 0
             if is_from_process or sent.si_signo not in _FROM_KEYS:
                 if sent.si_signo in _STOPPING:
-                    board.pass_on()
+                    shared.pass_on()
                 os.kill(child, sent.si_signo)
             continue
         ended, status, usage = os.wait4(child, os.WNOHANG)

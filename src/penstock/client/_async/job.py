@@ -105,8 +105,8 @@ class AsyncJob(Generic[R]):
         """
         timeout_s = None if timeout is None else check_seconds("timeout", timeout)
         began_at, ending = time.monotonic(), None
-        # A thread reads the end itself; a coroutine that did would block its event loop. sync:
-        # ending = self._read(began_at, timeout_s)
+        # A thread reads the end itself; a coroutine that did would block its event loop.
+        # sync: ending = self._read(began_at, timeout_s)
         if ending is None:
             left_s = None if timeout_s is None else timeout_s - (time.monotonic() - began_at)
             ending = await self._wait(left_s)

@@ -74,7 +74,7 @@ class _Reader:
 
     async def read(self, totals: QueueTotals) -> JobSnapshot:
         meta = await self._texts("meta")
-        # Jobs move towards the end of this list, so whoever moves meanwhile is rather seen twice.
+        # Jobs move towards the end of this list, so one that moves meanwhile is rather seen twice.
         snapshot = JobSnapshot(
             queue=self._keys.queue,
             jobs=await self._jobs(),

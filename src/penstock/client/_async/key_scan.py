@@ -78,7 +78,7 @@ async def _scan(store: AsyncStore, pattern: str) -> AsyncIterator[str]:
                 if cursor == b"0":
                     break
     except ConnectionLost as error:
-        # Not repeated: a check that was cut off is best begun again by whoever asked for it.
+        # Not repeated: the caller begins a check that was cut off again.
         raise unavailable(store.address, 0, error) from error
 
 

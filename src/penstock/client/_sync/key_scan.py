@@ -80,7 +80,7 @@ def _scan(store: Store, pattern: str) -> Iterator[str]:
                 if cursor == b"0":
                     break
     except ConnectionLost as error:
-        # Not repeated: a check that was cut off is best begun again by whoever asked for it.
+        # Not repeated: the caller begins a check that was cut off again.
         raise unavailable(store.address, 0, error) from error
 
 
