@@ -92,19 +92,22 @@ class Form:
         """
         values: dict[str, Any] = {}
         length = len(text)
-        # A field that is a number or a text is opened here, as this is called for every job.
-        for field, name, size, is_number, is_text in self._steps:
+        # What most fields are is opened here, as this is called for every result.
+        for field, name, size, is_short_text, is_number in self._steps:
             if at >= length:
                 if field.is_late:
                     break
                 raise ValueError(f"{length} bytes end before the {name} of the {self.name}")
-            if is_number:
+            if is_short_text:
+                begin = at + 1
+                at = begin + text[at]
+                values[name] = text[begin:at]
+            elif is_number:
                 values[name] = int.from_bytes(text[at : at + size])
                 at += size
-            elif is_text:
-                begin = at + size
-                at = begin + int.from_bytes(text[at:begin])
-                values[name] = text[begin:at]
+            elif field.format == "c1":
+                values[name] = chr(text[at])
+                at += 1
             else:
                 values[name], at = field.open(text, at)
         if self.rest:
@@ -128,7 +131,8 @@ class Form:
     @cached_property
     def _steps(self) -> list[tuple[Field, str, int, bool, bool]]:
         return [
-            (field, field.name, field.size, field.is_number, field.is_text) for field in self.fields
+            (field, field.name, field.size, field.format == "Bc0", field.is_number)
+            for field in self.fields
         ]
 
 
