@@ -20,11 +20,11 @@ _CHANGES = {
         "  local worker = string.match(channel, ':hand:(.+)$')\n"
         f"  return redis.call('SISMEMBER', '{LISTENERS}', worker) == 1\n"
     ),
-    "    local worker = name_of(redis.call('SPOP', idle))\n": (
+    "    local worker = lib.name_of(redis.call('SPOP', idle))\n": (
         "    local all = redis.call('SORT', idle, 'ALPHA')\n"
         "    local worker = all[redis.call('DBSIZE') % #all + 1]\n"
         "    redis.call('SREM', idle, worker)\n"
-        "    worker = name_of(worker)\n"
+        "    worker = lib.name_of(worker)\n"
     ),
     "call('SRANDMEMBER', keys.idle)": "call('SORT', keys.idle, 'ALPHA')[1]",
     "redis.call('SRANDMEMBER', keys.idle, 50)": "redis.call('SORT', keys.idle, 'ALPHA')",
