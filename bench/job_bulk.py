@@ -24,9 +24,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.servers import RedisServer
 
 import penstock
-from penstock.model.jobs import JobClaim, Report
+from penstock.model.jobs import Report
 from penstock.store.commands import jobs, workers
-from penstock.worker.job_feed import JobFeed
+from penstock.worker.sources.jobs import JobSource
 
 QUEUE = "bulk"
 WORKER = "bench.1"
@@ -180,10 +180,10 @@ def join(ps: penstock.Penstock) -> None:
 def drain(ps: penstock.Penstock, count: int, watch: Stopwatch) -> None:
     """As a worker does, as many at a time."""
     keys = ps.keys.queue(QUEUE)
-    done, size = 0, JobFeed.at_once
-    claim: JobClaim = ps.store.run_once(lambda o: jobs.start_jobs(keys, o, WORKER, size))
+    done, size = 0, JobSource.at_once
+    claim = ps.store.run_once(lambda o: jobs.start_jobs(keys, o, WORKER, size))
     while done < count:
-        reports = [Report(job.process, "done", 100, 50, 0, "", b"j1") for job in claim.jobs]
+        reports = [Report(job.process, "done", 100, 50, 0, "", b"j1") for job in claim.found]
         claim = ps.store.run_once(
             lambda o, reports=reports: jobs.report_jobs(keys, o, WORKER, reports, size)  # type: ignore[misc]
         )

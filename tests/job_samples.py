@@ -307,7 +307,7 @@ class _World:
 
     def _ask(self, worker: str) -> list[HandedOut]:
         return list(
-            self._run(jobs.start_jobs(self._queue, self._next(), worker, 1, True, offer=1)).jobs
+            self._run(jobs.start_jobs(self._queue, self._next(), worker, 1, True, offer=1)).found
         )
 
     def _report(self, worker: str, report: Report) -> None:

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from penstock.connection.settings import Settings
+    from penstock.worker.feed import Feed
     from penstock.worker.handlers import Handlers
+    from penstock.worker.pump import Pump
 
 
 @contextmanager
@@ -57,15 +59,26 @@ class RunningWorker:
         return self.worker.id
 
     @property
-    def feed(self) -> Any:
+    def pump(self) -> Pump:
         """What serves its only queue. It comes a moment after the id, by which a worker is found to
         have started.
         """
         worker = self.worker
         assert worker is not None
-        wait_for(lambda: self.error or worker._feeds)
-        [feed] = worker._feeds
-        return feed
+        wait_for(lambda: self.error or worker._pumps)
+        [pump] = worker._pumps
+        return pump
+
+    @property
+    def feed(self) -> Feed:
+        """What is known of its only queue."""
+        return self.pump.feed
+
+    @property
+    def handoff(self) -> Any:
+        """Where a thread of it waits for jobs."""
+        assert self.worker is not None and self.pump is not None
+        return self.worker._handoff
 
     @property
     def is_running(self) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.codec.attempts import pack_error
 from penstock.codec.progress import pack_progress
 from penstock.codec.values import pack_result
-from penstock.model.jobs import HandedOut, JobClaim, JobError, Progress, Report
+from penstock.model.jobs import HandedOut, JobError, Progress, Report
 from penstock.store.commands import jobs, workers
 from tests.servers import wait_for
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import penstock
+    from penstock.model.claims import Claim
     from penstock.model.queues import KindName, Returned
     from tests.stored import Stored
 
@@ -68,7 +69,7 @@ class Hand:
             )
         )
 
-    def claim(self, limit: int = 1, wait: bool = True, offer: int = 0) -> JobClaim:
+    def claim(self, limit: int = 1, wait: bool = True, offer: int = 0) -> Claim[HandedOut]:
         """One request for jobs."""
         return self._store.run_once(
             lambda o: jobs.start_jobs(self.keys, o, self.id, limit, wait, offer)
@@ -79,7 +80,7 @@ class Hand:
         claim = self.claim(limit)
         while claim.word == "again":
             claim = self.claim(limit)
-        return list(claim.jobs)
+        return list(claim.found)
 
     def take_one(self) -> HandedOut:
         [job] = self.take()

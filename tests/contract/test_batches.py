@@ -25,10 +25,11 @@ from penstock.store.commands.jobs import IdTaken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Literal, Unpack
+    from typing import Any, Literal, Unpack
 
     import penstock
     from penstock.model.staging import Moved
+    from penstock.store.command import Command
     from penstock.store.keys import QueueKeys
     from tests.contract.conftest import Ear
     from tests.contract.job_workers import Hand
@@ -173,6 +174,23 @@ def test_a_batch_that_is_refused_leaves_no_queue_on_the_list(
         batches.decide(Stage("s1", 1, 1, 1))
 
     assert ps.store.call(ps.keys.queues, "HLEN", ps.keys.queues) == 0
+
+
+def test_a_batch_that_another_driver_decides_meanwhile_leaves_one_queue_on_the_list(
+    ps: penstock.Penstock, batches: Batches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, theirs, run = batches.stage("s1", [b"a"]), batches.stage("s2", [b"a"]), ps.store.run
+
+    def register_late(command: Command[Any]) -> Any:
+        monkeypatch.undo()
+        assert command.script.name.endswith("register_queue")
+        assert batches.decide(theirs)
+        return run(command)
+
+    monkeypatch.setattr(ps.store, "run", register_late)
+
+    assert not batches.decide(mine)
+    assert ps.store.call(ps.keys.queues, "HLEN", ps.keys.queues) == 1
 
 
 def test_a_batch_without_rows_is_decided_too(ps: penstock.Penstock, batches: Batches) -> None:

@@ -301,10 +301,10 @@ def test_a_new_worker_can_work_off_jobs_of_a_full_store(
         claim = run_once(lambda operation: jobs.start_jobs(keys, operation, "ant", 3))
         reports = [
             Report(job.process, outcome, 1, 1, 0, "", b"" if outcome == "done" else ERROR)
-            for job, outcome in zip(claim.jobs, outcomes, strict=True)
+            for job, outcome in zip(claim.found, outcomes, strict=True)
         ]
         again = run_once(lambda operation: jobs.report_jobs(keys, operation, "ant", reports, 1))
-        assert len(again.jobs) == 1
+        assert len(again.found) == 1
         left = run_once(lambda operation: jobs.leave_jobs(keys, operation, "ant", is_lost=True))
 
     assert left == (1, 0)

@@ -23,7 +23,7 @@ def test_a_job_under_the_id_of_one_that_was_removed_has_its_own_place(
     again = mail.add("email", "new", id=number, priority="low")
 
     check_jobs(ps.store, ps.keys.queue(QUEUE))
-    assert [hand.claim(1).jobs[0].id for _ in range(2)] == [urgent.id, again.id]
+    assert [hand.claim(1).found[0].id for _ in range(2)] == [urgent.id, again.id]
 
 
 def test_a_job_under_the_id_of_one_that_was_removed_is_given_back_once(
@@ -33,8 +33,8 @@ def test_a_job_under_the_id_of_one_that_was_removed_is_given_back_once(
     mail.add("email", "old", id=number, tenant="acme").remove()
     mail.add("email", "new", id=number, tenant="zeta")
 
-    [job] = hand.claim(10).jobs
+    [job] = hand.claim(10).found
     hand.stop(job)
 
     check_jobs(ps.store, ps.keys.queue(QUEUE))
-    assert [job.id for job in hand.claim(10).jobs] == [number]
+    assert [job.id for job in hand.claim(10).found] == [number]

@@ -79,7 +79,7 @@ def test_a_busy_worker_is_told_of_schedules_alone(
 
     claim = hand.claim()
 
-    assert len(claim.jobs) == 1
+    assert len(claim.found) == 1
     assert 1000 < claim.wait_ms <= 3_600_000
 
 

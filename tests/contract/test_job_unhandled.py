@@ -50,7 +50,7 @@ def test_so_it_does_from_a_worker_that_found_enough_to_do(
     store, idle = mailer._store, mailer.keys.idle
     store.call(idle, "SADD", idle, "faxer")
 
-    assert [job.type for job in mailer.claim().jobs] == ["email"]
+    assert [job.type for job in mailer.claim().found] == ["email"]
 
     assert ear.hear_the_rest() == [b""]
 

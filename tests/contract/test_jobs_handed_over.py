@@ -122,7 +122,7 @@ def test_whoever_gets_something_by_asking_is_handed_nothing(
     taker = Taker(ps, listen, "taker")
     mail.add("email", 0)
 
-    assert len(taker.claim(2, offer=1).jobs) == 1
+    assert len(taker.claim(2, offer=1).found) == 1
     mail.add("email", 1)
 
     assert taker.hear() == []
@@ -319,7 +319,7 @@ def test_a_worker_that_has_all_it_can_hold_is_handed_nothing(
     mail._client.queue("mail").resume()
     ps.store.call(idle, "SADD", idle, offer)
 
-    assert len(taker.claim(2, offer=1).jobs) == 2
+    assert len(taker.claim(2, offer=1).found) == 2
     mail.add("email", 2)
 
     assert taker.hear() == []
@@ -489,12 +489,11 @@ def test_a_worker_looks_for_what_it_has_missed(
 ) -> None:
     worker = serve(echo)
     assert worker._loop is not None
-    feed = worker.feed
-    hold = feed._hold
-    missed: list[HandedOut] = []
+    pump, take = worker.pump, worker.handoff._take
+    missed: list[bytes] = []
 
-    def miss(job: HandedOut, is_missed: bool = False) -> None:
-        missed.append(job)
+    def miss(message: bytes) -> None:
+        missed.append(message)
 
     def is_one_missed() -> bool:
         # Until it waits and listens, it asks for jobs.
@@ -502,17 +501,18 @@ def test_a_worker_looks_for_what_it_has_missed(
             mail.add("email", {"number": 5})
         return bool(missed)
 
-    feed._hold = miss
+    worker.handoff._take = miss
     wait_for(is_one_missed)
-    job = mail.get(missed[0].id)
+    job = mail.get(open_handed_over(missed[0]).id)
     assert job.info().state == "running"
-    feed._hold = hold
+    worker.handoff._take = take
 
-    worker._loop.call_soon_threadsafe(feed.look_again)
+    worker._loop.call_soon_threadsafe(pump.look_again)
 
     assert job.result(timeout=20) == 5
     # Should the message come after all, it is nothing new.
-    worker._loop.call_soon_threadsafe(feed._take, missed[0])
+    channel = mail._keys.hand + worker.id
+    worker._loop.call_soon_threadsafe(pump.heard, channel, missed[0])
     later = mail.add("email", {"number": 6})
     assert later.result(timeout=20) == 6
     assert [ended.job for ended in mail.history()].count(job.id) == 1

@@ -155,7 +155,7 @@ def test_a_held_back_job_that_nobody_handles_does_not_hold_up_those_behind_it(
     mail.add("fax", "b", key="k")
     mail.add("email", "c", key="k")
     faxes = Hand(ps, "faxes", ["fax"])
-    assert faxes.claim(3).jobs == []
+    assert not faxes.claim(3).found
     faxes.die()
 
     emails.finish(a)
@@ -209,10 +209,10 @@ def _run_what_may(mail: penstock.Jobs, hand: Hand) -> list[HandedOut]:
     """Also what is let go only a few at a time."""
     run: list[HandedOut] = []
     claim = hand.claim(100)
-    while claim.jobs or claim.wait_ms == 0:
-        reports = [Report(job.process, "done", payload=b"jnull") for job in claim.jobs]
+    while claim.found or claim.wait_ms == 0:
+        reports = [Report(job.process, "done", payload=b"jnull") for job in claim.found]
         assert hand.report(*reports) == []
-        run += claim.jobs
+        run += claim.found
         claim = hand.claim(100)
     return run
 

@@ -41,7 +41,8 @@ from tests.servers import RedisServer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from penstock.model.jobs import JobClaim
+    from penstock.model import claims
+    from penstock.model.jobs import HandedOut
 
 EPOCH_MS = 1_700_000_000_000
 FIRST_ID = 10**18
@@ -188,9 +189,9 @@ class JobMachine(RuleBasedStateMachine):
     def start(self, worker: str, limit: int) -> None:
         self.ask(worker, limit)
 
-    def ask(self, worker: str, limit: int) -> JobClaim:
+    def ask(self, worker: str, limit: int) -> claims.Claim[HandedOut]:
         command = jobs.start_jobs(self.keys, self.next(), worker, limit, wait=True)
-        claim: JobClaim = self.run(command)
+        claim: claims.Claim[HandedOut] = self.run(command)
         if claim.word == "empty":
             # What comes to its end in this very request is not purged with it.
             self.model.purge(KEEP_MS, KEEP_COUNT, 100)
@@ -341,8 +342,8 @@ class JobMachine(RuleBasedStateMachine):
         assert counted == [states.count(state) for state in JOB_STATES]
         self.is_sound = True
 
-    def compare(self, claim: JobClaim, predicted: Claim) -> None:
-        ids = [id_number(job.id) for job in claim.jobs]
+    def compare(self, claim: claims.Claim[HandedOut], predicted: Claim) -> None:
+        ids = [id_number(job.id) for job in claim.found]
         assert (claim.word, ids, claim.wait_ms) == (
             predicted.word,
             predicted.ids,

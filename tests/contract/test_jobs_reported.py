@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import penstock
-    from penstock.model.jobs import HandedOut, JobClaim
+    from penstock.model.claims import Claim
+    from penstock.model.jobs import HandedOut
     from tests.contract.conftest import Ear
     from tests.stored import Stored
 
@@ -36,7 +37,7 @@ class Waiter(Hand):
         [job] = [open_handed_over(message) for message in self.ear.hear_the_rest() if message]
         return job
 
-    def end_one(self, job: HandedOut, result: object) -> JobClaim:
+    def end_one(self, job: HandedOut, result: object) -> Claim[HandedOut]:
         """Report it, and wait for the next."""
         report = Report(job.process, "done", 20, 10, 0, "", pack_result(result))
         return self._store.run_once(
@@ -67,7 +68,7 @@ def test_what_waits_meanwhile_is_started_by_the_report(
 
     claim = waiter.end_one(waiter.hear(), "done")
 
-    assert [job.data for job in claim.jobs] == [b"2"]
+    assert [job.data for job in claim.found] == [b"2"]
 
 
 def test_a_job_that_was_taken_away_is_refused(

@@ -17,7 +17,7 @@ import pytest
 from penstock.connection.address import parse_url
 from penstock.connection.store import Store
 from penstock.errors import ProtocolError
-from penstock.model.jobs import JobClaim
+from penstock.model.claims import Claim
 from penstock.store.command import Operation
 from penstock.store.commands import queues, workers
 from penstock.store.keys import NamespaceKeys
@@ -93,8 +93,8 @@ class World:
         repair not whether it has changed something, and places are the server's own.
         """
         answer = self.store.run(self.command(name, number))
-        if isinstance(answer, JobClaim):
-            return answer.word, answer.jobs, answer.refused
+        if isinstance(answer, Claim):
+            return answer.word, answer.found, answer.refused
         if name == "read_history":
             return [replace(attempt, place="") for attempt in answer]
         if name in ("describe_history", "step_history"):

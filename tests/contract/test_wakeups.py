@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import penstock
-    from penstock.model.processes import Claim
+    from penstock.model.claims import Claim
     from penstock.store.keys import QueueKeys
     from tests.contract.conftest import Ear
     from tests.stored import Stored
@@ -35,7 +35,7 @@ def join(ps: penstock.Penstock, keys: QueueKeys) -> Callable[[str], None]:
 @pytest.fixture
 def start(
     ps: penstock.Penstock, keys: QueueKeys, operations: Iterator[Operation]
-) -> Callable[[str], Claim]:
+) -> Callable[[str], Claim[bytes]]:
     """Asks for one task, and for a wake-up if there is none."""
     return lambda worker: ps.store.run(
         processes.start_tasks(keys, next(operations), worker, 1, wait=True)
@@ -45,7 +45,7 @@ def start(
 @pytest.fixture
 def idle(
     join: Callable[[str], None],
-    start: Callable[[str], Claim],
+    start: Callable[[str], Claim[bytes]],
     listen: Callable[[str], Ear],
     keys: QueueKeys,
 ) -> Callable[[str], Ear]:
@@ -87,7 +87,7 @@ def test_a_worker_that_is_gone_does_not_use_up_a_wake_up(
     keys: QueueKeys,
     stored: Stored,
     join: Callable[[str], None],
-    start: Callable[[str], Claim],
+    start: Callable[[str], Claim[bytes]],
     idle: Callable[[str], Ear],
 ) -> None:
     for number in range(10):
@@ -117,7 +117,7 @@ def test_a_start_that_leaves_tasks_behind_wakes_the_next(
     stored: Stored,
     idle: Callable[[str], Ear],
     join: Callable[[str], None],
-    start: Callable[[str], Claim],
+    start: Callable[[str], Claim[bytes]],
 ) -> None:
     ears = [idle(f"w{number}") for number in range(5)]
     queue.enqueue_many([b"a", b"b"])
@@ -166,7 +166,7 @@ def test_a_worker_that_was_handed_one_suspect_alone_is_woken_for_the_rest(
 
     claim = ps.store.run(processes.start_tasks(keys, next(operations), worker.id, 5, wait=True))
 
-    assert claim.tasks == [b"suspect"]
+    assert claim.found == [b"suspect"]
     assert ear.hear_the_rest() == [b""]
 
 
@@ -263,7 +263,7 @@ def test_passing_work_of_a_paused_queue_wakes_nobody(
     queue: penstock.Queue,
     keys: QueueKeys,
     join: Callable[[str], None],
-    start: Callable[[str], Claim],
+    start: Callable[[str], Claim[bytes]],
     listen: Callable[[str], Ear],
 ) -> None:
     queue.enqueue(b"a")

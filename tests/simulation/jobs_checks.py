@@ -17,7 +17,8 @@ from tests.simulation.server import Violated
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.model.jobs import JobClaim
+    from penstock.model.claims import Claim
+    from penstock.model.jobs import HandedOut
     from penstock.store.command import Command
     from tests.simulation.jobs_look import Job, Look, QueueLook
 
@@ -76,9 +77,9 @@ class Step:
         return queue, self.before.queues[queue], self.after.queues[queue]
 
     @cached_property
-    def claim(self) -> JobClaim:
+    def claim(self) -> Claim[HandedOut]:
         """The answer to a worker that asked for jobs."""
-        claim: JobClaim = self.command.decode(self.reply)
+        claim: Claim[HandedOut] = self.command.decode(self.reply)
         return claim
 
 
@@ -153,14 +154,14 @@ def check_reply(change: Change) -> None:
     """A worker is told what it holds and what it held, also when it asks again."""
     step = change.step
     running = change.new.snapshot.running.get(change.worker, {})
-    for job in step.claim.jobs:
+    for job in step.claim.found:
         if running.get(job.process) != job.id:
             raise Violated(f"{change.worker!r} was told of {job}, and holds {running}")
     if step.is_repetition:
         return
     if step.claim.word == "empty" and (left := next(_left_behind(change), None)):
         raise Violated(f"{change.worker!r} was told that there is nothing, and there is {left}")
-    if not step.claim.jobs and step.claim.wait_ms == 0 and change.old is change.new:
+    if not step.claim.found and step.claim.wait_ms == 0 and change.old is change.new:
         raise Violated(f"{change.worker!r} is to ask again, and nothing has changed")
     if step.name == "report_jobs":
         said = set(step.arguments["reports"][::_REPORT_PARTS])
@@ -352,7 +353,7 @@ def _check_hand_out(change: Change) -> None:
         return
     if step.name not in _MAY_HAND_OUT or not change.is_addressed:
         raise Violated(f"{step.name} started {change.started}")
-    told = {job.process: job for job in step.claim.jobs}
+    told = {job.process: job for job in step.claim.found}
     if told.keys() != change.started.keys():
         raise Violated(f"the worker was told of {sorted(told)} and holds {change.started}")
     if old.is_paused or change.worker not in old.snapshot.totals.members:

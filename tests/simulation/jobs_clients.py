@@ -21,7 +21,8 @@ from penstock.model.job_options import JobSettings, make_options
 from penstock.worker.schedules import fire_schedules
 from tests.simulation.batch_writers import BatchWriter, StagedChunk, move_everything
 from tests.simulation.jobs_history import GIVEN_IDS
-from tests.simulation.jobs_workers import TYPES, work
+from tests.simulation.jobs_pump import TYPES
+from tests.simulation.jobs_workers import work
 from tests.simulation.programs import Sleep
 from tests.simulation.server import QUEUES, Violated
 

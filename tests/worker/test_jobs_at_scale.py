@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import penstock
-    from penstock.model.jobs import JobClaim
+    from penstock.model.claims import Claim
+    from penstock.model.jobs import HandedOut
     from tests.servers import RedisServer
 
 MANY = 3000
@@ -27,7 +28,7 @@ def test_jobs_that_fall_due_together_join_their_lines_a_few_at_a_time(
     queue.add_many("email", [{}] * MANY, delay=0.001)
     _wait_until_due(server, ps)
 
-    promoted = [len(_start(ps, worker, 1000).jobs) for _ in range(5)]
+    promoted = [len(_start(ps, worker, 1000).found) for _ in range(5)]
 
     assert promoted == [AT_ONCE] * 5
     assert queue.counts()["scheduled"] == MANY - 5 * AT_ONCE
@@ -39,7 +40,7 @@ def test_every_job_that_fell_due_is_started_once(
     sent = ps.jobs("mail").add_many("email", [{}] * MANY, delay=0.001)
     _wait_until_due(server, ps)
 
-    started = [job.id for _ in range(MANY // AT_ONCE) for job in _start(ps, worker, 1000).jobs]
+    started = [job.id for _ in range(MANY // AT_ONCE) for job in _start(ps, worker, 1000).found]
 
     assert started == [job.id for job in sent]
 
@@ -95,7 +96,7 @@ def worker(ps: penstock.Penstock) -> Iterator[penstock.WorkerSession]:
         yield session
 
 
-def _start(ps: penstock.Penstock, worker: penstock.WorkerSession, limit: int) -> JobClaim:
+def _start(ps: penstock.Penstock, worker: penstock.WorkerSession, limit: int) -> Claim[HandedOut]:
     return ps.store.run_once(lambda o: jobs.start_jobs(ps.keys.queue("mail"), o, worker.id, limit))
 
 

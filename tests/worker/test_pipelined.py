@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 import penstock
 from penstock.worker.feed import Feed
+from penstock.worker.pump import Pump
 from tests.servers import wait_for
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from penstock.worker.source import Begin, Request
     from tests.running_worker import RunningWorker
     from tests.worker.conftest import Recorder
 
@@ -27,22 +28,25 @@ class Requests:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.overlapping = self.under_way = self.most = 0
-        request, begin = Feed._request, Feed._begin
+        send, begin = Pump._send, Pump._begin
 
-        async def watched_request(feed: Feed) -> Any:
+        async def watched_send(pump: Pump, request: Request) -> None:
+            if request is not pump.feed.asking:
+                await send(pump, request)  # beside others
+                return
             self.under_way += 1
             self.most = max(self.most, self.under_way)
             try:
-                return await request(feed)
+                await send(pump, request)
             finally:
                 self.under_way -= 1
 
-        async def watched_begin(feed: Feed, claim: Any, limit: int) -> None:
+        def watched_begin(pump: Pump, step: Begin) -> None:
             self.overlapping += self.under_way > 0
-            await begin(feed, claim, limit)
+            begin(pump, step)
 
-        monkeypatch.setattr(Feed, "_request", watched_request)
-        monkeypatch.setattr(Feed, "_begin", watched_begin)
+        monkeypatch.setattr(Pump, "_send", watched_send)
+        monkeypatch.setattr(Pump, "_begin", watched_begin)
 
 
 def test_every_job_runs_once(
@@ -89,20 +93,20 @@ def test_what_is_given_back_runs_before_what_was_asked_for_meanwhile(
     start_worker: Callable[..., RunningWorker],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    claim = Feed._claim
+    answered = Feed.answered
     ran: list[bytes] = []
 
-    async def claim_slowly(feed: Feed, finished: list[Any], limit: int) -> Any:
-        claimed = await claim(feed, finished, limit)
-        await asyncio.sleep(0.1)
-        return claimed
+    def answer_slowly(feed: Feed, request: Request, answer: Any, now: float) -> None:
+        if request.purpose == "claim":
+            time.sleep(0.1)
+        answered(feed, request, answer, now)
 
     def note(task: bytes, context: penstock.Context) -> None:
         ran.append(task)
         if len(ran) % 500 == 0:
             time.sleep(0.3)  # so that what waits behind it is given back
 
-    monkeypatch.setattr(Feed, "_claim", claim_slowly)
+    monkeypatch.setattr(Feed, "answered", answer_slowly)
     queue = ps.queue("mail")
     tasks = [b"%d" % number for number in range(MANY)]
     queue.enqueue_many(tasks)

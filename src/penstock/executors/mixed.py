@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from time import perf_counter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.errors import HandlerNotFound
+from penstock.executors.coroutines import CoroutineExecutor
+from penstock.executors.processes import ProcessExecutor
+from penstock.executors.threads import ThreadExecutor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from penstock.client.functions import JobFunction
     from penstock.executors.context import Context
-    from penstock.executors.coroutines import CoroutineExecutor
     from penstock.executors.job_context import JobContext
-    from penstock.executors.processes import ProcessExecutor
-    from penstock.executors.threads import ThreadExecutor
 
 
 class Part(Protocol):
@@ -33,16 +37,37 @@ class MixedExecutor:
     def __init__(
         self,
         slots: int,
-        threads: ThreadExecutor,
-        coroutines: CoroutineExecutor,
-        processes: ProcessExecutor | None,
+        functions: Sequence[JobFunction[..., Any]],
+        modules: list[str] | None = None,
     ) -> None:
+        """`functions` are all jobs that will run here; `modules` what a child process imports to
+        find them.
+        """
         self.slots = slots
-        self._threads = threads
-        self._coroutines = coroutines
-        self._processes = processes
-        parts = (threads, coroutines, processes)
+        self.threads = ThreadExecutor(slots)
+        self.coroutines = CoroutineExecutor(slots)
+        self._processes = None
+        if any(function.in_process for function in functions):
+            _check_importable(functions)
+            self._processes = ProcessExecutor(slots, modules or _modules_of(functions))
+        parts = (self.threads, self.coroutines, self._processes)
         self._parts: list[Part] = [part for part in parts if part is not None]
+
+    def start(self, has_functions: bool, has_coroutines: bool) -> None:
+        """Only what is needed; child processes are started if a job runs in one."""
+        if has_functions:
+            self.threads.start()
+        if has_coroutines:
+            self.coroutines.start()
+        if self._processes is not None:
+            self._processes.start()
+
+    async def close(self) -> None:
+        """End what can be ended."""
+        self.threads.close()
+        self.coroutines.close()
+        if self._processes is not None:
+            await asyncio.to_thread(self._processes.close)
 
     @property
     def moved_at(self) -> float:
@@ -78,4 +103,20 @@ class MixedExecutor:
     def _part(self, context: JobContext) -> Part:
         if context.function.in_process and self._processes is not None:
             return self._processes
-        return self._coroutines if context.function.is_async else self._threads
+        return self.coroutines if context.function.is_async else self.threads
+
+
+def _check_importable(functions: Sequence[JobFunction[..., Any]]) -> None:
+    """Refuse at the start what would fail with every job."""
+    for function in functions:
+        if function.in_process and function.path.startswith("__main__:"):
+            raise HandlerNotFound(
+                f"job {function.type!r} is to run in a process of its own, which cannot import it "
+                "from the program that was started (__main__); put it into a module with a name, "
+                "and import it from there, or leave out process=True"
+            )
+
+
+def _modules_of(functions: Sequence[JobFunction[..., Any]]) -> list[str]:
+    """What a child process must import to find the functions that run in one."""
+    return sorted({function.path.partition(":")[0] for function in functions})

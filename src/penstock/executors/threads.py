@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from penstock.errors import JobTimeout
 
 
-class Desk(Protocol):
-    """Where jobs come in that were not asked for; see penstock.worker.desk."""
+class Handoff(Protocol):
+    """Where jobs come in that were not asked for; see penstock.worker.handoff."""
 
     is_closed: bool
 
@@ -32,8 +32,8 @@ class Desk(Protocol):
 class ThreadExecutor(Line):
     """A fixed number of threads that take tasks from one line.
 
-    If there is a desk, one of those that have nothing to do waits there instead. It is called when
-    the others do not suffice.
+    If there is a handoff, one of the idle threads waits there instead, and is called back when the
+    others do not suffice.
 
     They are daemons: a handler that never returns must not keep the process from ending, and its
     task is given back by then.
@@ -47,9 +47,9 @@ class ThreadExecutor(Line):
         self._watchdog = Watchdog(slots, self._start_thread, self._timed_out)
         self._threads = 0
         self._is_closing = False
-        self._desk: Desk | None = None
-        self._at_desk = threading.Lock()
-        """held by the thread that waits at the desk"""
+        self._handoff: Handoff | None = None
+        self._waiting_thread = threading.Lock()
+        """held by the one that waits at the handoff"""
         self._is_attended = False
 
     def start(self) -> None:
@@ -58,22 +58,22 @@ class ThreadExecutor(Line):
 
     def submit(self, contexts: Iterable[Context]) -> None:
         super().submit(contexts)
-        # Whoever goes to the desk says so first, and then looks at the line once more.
+        # A thread that goes to the handoff says so first, and then looks for tasks once more.
         if self._is_attended and self.load >= self.slots:
             self._call()
 
-    def attend(self, desk: Desk) -> None:
+    def attend(self, handoff: Handoff) -> None:
         """From now on jobs come in here too."""
-        self._desk = desk
+        self._handoff = handoff
         if self.load < self.slots:
-            # Somebody has time to go there. This counts as a task until then, which is at once.
+            # An idle thread takes this as the sign to go there, at once.
             self._line.put(None)
 
-    def dismiss(self, desk: Desk) -> None:
+    def dismiss(self, handoff: Handoff) -> None:
         """From now on they do not."""
-        self._desk = None
-        desk.close()
-        self._let_go(desk)
+        self._handoff = None
+        handoff.close()
+        self._let_go(handoff)
 
     @property
     def stuck(self) -> int:
@@ -103,7 +103,7 @@ class ThreadExecutor(Line):
                 continue
             self._running.add(context)
             if self._is_attended and self.waiting and self.load >= self.slots:
-                self._call()  # whoever submitted more could not count this one yet
+                self._call()  # `submit` could not count this one yet
             if not context.may_begin and not self._wait_to_begin(context):
                 continue
             if type(context) is not Context:
@@ -117,7 +117,7 @@ class ThreadExecutor(Line):
             except BaseException as raised:
                 error = raised
             self.moved_at = perf_counter()
-            # Free before the outcome is told, so that whoever hears of it finds the slot free.
+            # Free before the outcome is told, so that the driver that hears of it finds it free.
             self._running.discard(context)
             if error is None:
                 context.returned(value, began_at)
@@ -136,45 +136,45 @@ class ThreadExecutor(Line):
 
     def _next(self) -> Context | None:
         """What is next; None: look around."""
-        if self._desk is not None:
+        if self._handoff is not None:
             try:
                 return self._line.get_nowait()
             except Empty:
                 pass
-            if self._at_desk.acquire(blocking=False):
-                return self._wait_at_desk()
+            if self._waiting_thread.acquire(blocking=False):
+                return self._wait_for_handoff()
         return self._line.get()
 
-    def _wait_at_desk(self) -> Context | None:
-        desk, context = self._desk, None
+    def _wait_for_handoff(self) -> Context | None:
+        handoff, context = self._handoff, None
         try:
             self._is_attended = True
             if (
-                desk is not None
-                and not desk.is_closed
+                handoff is not None
+                and not handoff.is_closed
                 and not self._is_closing
                 and not self.waiting
             ):
-                context = desk.wait()
+                context = handoff.wait()
         finally:
             self._is_attended = False
-            self._at_desk.release()
-        if desk is not None and desk.is_closed:
-            if self._desk is desk:
-                self._desk = None
-            self._let_go(desk)
+            self._waiting_thread.release()
+        if handoff is not None and handoff.is_closed:
+            if self._handoff is handoff:
+                self._handoff = None
+            self._let_go(handoff)
         return context
 
-    def _let_go(self, desk: Desk) -> None:
-        """If nobody waits there; else whoever does is about to leave, and comes here."""
-        if self._at_desk.acquire(blocking=False):
-            desk.let_go()
-            self._at_desk.release()
+    def _let_go(self, handoff: Handoff) -> None:
+        """If no thread waits there; else the one that does is about to leave, and comes here."""
+        if self._waiting_thread.acquire(blocking=False):
+            handoff.let_go()
+            self._waiting_thread.release()
 
     def _call(self) -> None:
-        desk = self._desk
-        if desk is not None:
-            desk.call()
+        handoff = self._handoff
+        if handoff is not None:
+            handoff.call()
 
     def _run_job(self, context: Context) -> bool:
         """As for a plain task, and with a timeout; False if another thread has taken this one's

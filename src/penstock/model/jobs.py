@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 from penstock.errors import InvalidArgument
 from penstock.model.names import shown
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 JobState = Literal["scheduled", "blocked", "ready", "running", "done", "dead", "cancelled"]
 JOB_STATES: tuple[JobState, ...] = get_args(JobState)
@@ -263,23 +260,6 @@ class Report(NamedTuple):
     delay_ms: int = 0
     reason: str = ""
     payload: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class JobClaim:
-    """What a worker got when it asked for jobs."""
-
-    word: str
-    jobs: Sequence[HandedOut] = field(default_factory=list)
-    refused: list[int] = field(default_factory=list)
-    wait_ms: int = -1
-    """when to look again; -1: when woken"""
-    schedules: list[str] = field(default_factory=list)
-    """schedules that are due"""
-
-    @property
-    def size(self) -> int:
-        return len(self.jobs)
 
 
 def check_event_kind(kind: str) -> None:

@@ -15,8 +15,9 @@ from penstock.worker.schedules import fire_schedules
 
 if TYPE_CHECKING:
     from penstock.client.client import AsyncPenstock
-    from penstock.model.jobs import HandedOut, JobInfo
+    from penstock.model.jobs import JobInfo
     from penstock.testing.clock import VirtualClock
+    from penstock.testing.pump import VirtualContext
     from penstock.testing.worker import VirtualWorker
 
 _MAX_VAIN_STEPS = 1000
@@ -91,26 +92,25 @@ class Run:
 
     async def _serve(self, queue: str) -> bool:
         """Run one job of a queue, and send what its schedules send; False if there was nothing."""
-        claim = await self._worker.claim(queue)
-        if claim.word == "not_working":
+        asked = await self._worker.ask(queue)
+        if asked.is_lost:
             await self._worker.start()
             return True
-        is_idle = claim.word == "limited" and not await self._has_more(queue)
-        self._waits_ms[queue] = -1 if is_idle else claim.wait_ms
-        for job in claim.jobs:
-            await self._perform(queue, job)
-        return bool(await self._fire(queue, claim.schedules) or claim.jobs or claim.word == "again")
+        is_idle = asked.is_limited and not await self._has_more(queue)
+        self._waits_ms[queue] = -1 if is_idle else asked.wait_ms
+        for context in asked.contexts:
+            await self._perform(queue, context)
+        return bool(await self._fire(queue, asked.schedules) or asked.contexts)
 
-    async def _perform(self, queue: str, job: HandedOut) -> None:
-        summary = self._summary
+    async def _perform(self, queue: str, context: VirtualContext) -> None:
+        summary, job = self._summary, context.handed_out
         if len(summary.ran) >= self._limit:
             raise RunTooLong(
                 f"run_all has run {self._limit} attempts and there is more to do, next job {job.id}"
                 f" of type {job.type!r}; give until=..., or a higher limit if that is right"
             )
         summary.ran.append(job.id)
-        context = await self._worker.perform(queue, job)
-        if context is None:
+        if not await self._worker.perform(context):
             summary.crashed.append(job.id)
             return
         error = context.error

@@ -10,24 +10,18 @@ from dataclasses import dataclass
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any
 
-from penstock.client.functions import run_job
 from penstock.client.session import AsyncWorkerSession
 from penstock.codec.values import pack_result
 from penstock.errors import JobTimeout, LeaseLost
-from penstock.executors.job_context import JobContext
 from penstock.model.workers import LEASE_MS, describe_worker
-from penstock.store.commands import jobs, workers
-from penstock.testing.inline import drive
+from penstock.store.commands import workers
+from penstock.testing.pump import VirtualPump
 
 if TYPE_CHECKING:
     from penstock.client.client import AsyncPenstock
-    from penstock.client.functions import JobFunction
-    from penstock.connection.store import AsyncStore
-    from penstock.executors.context import Context
-    from penstock.model.jobs import HandedOut, JobClaim
-    from penstock.store.keys import QueueKeys
     from penstock.testing.clock import VirtualClock
     from penstock.testing.faults import Faults
+    from penstock.testing.pump import Asked, VirtualContext
     from penstock.worker.handlers import Handlers
 
 Settled = tuple[Any, BaseException | None]
@@ -71,8 +65,7 @@ class VirtualWorker:
         self.crashed = crashed
         """those to recover, by their id; also what earlier runs have left"""
         self._session = _Session(client, "test")
-        self._places: dict[str, _Place] = {}
-        self._claims: dict[str, JobClaim] = {}
+        self._pumps: dict[str, VirtualPump] = {}
 
     @property
     def queues(self) -> list[str]:
@@ -85,11 +78,10 @@ class VirtualWorker:
         """Register and join all queues, under an id never used before."""
         self._session = session = _Session(self._client, "test")
         await session.start()
-        self._claims = {}
         for queue, types in self._handlers.jobs.items():
             await session.start_job_work(queue, list(types))
-        self._places = {
-            queue: _Place(session, self._client, self._client.keys.queue(queue), self._handlers)
+        self._pumps = {
+            queue: VirtualPump(session, self._client, queue, self._handlers, self._clock)
             for queue in self._handlers.jobs
         }
 
@@ -117,32 +109,22 @@ class VirtualWorker:
         command = workers.keep_worker_alive(self._client.keys, self._session.id, LEASE_MS, sweep)
         return await self._client.store.run(command)
 
-    async def claim(self, queue: str) -> JobClaim:
+    async def ask(self, queue: str) -> Asked:
         """Ask for one job, unless one came with the answer to the last report."""
-        if queue in self._claims:
-            return self._claims.pop(queue)
-        keys, worker = self._client.keys.queue(queue), self._session.id
-        return await self._client.store.run_once(
-            lambda operation: jobs.start_jobs(keys, operation, worker, 1, wait=True)
-        )
+        return await self._pumps[queue].ask()
 
-    async def perform(self, queue: str, job: HandedOut) -> VirtualContext | None:
-        """Run a job and report what came of it; None if the worker has died over it."""
-        place = self._places[queue]
-        context = VirtualContext(place, job, self._handlers.jobs[queue][job.type])
+    async def perform(self, context: VirtualContext) -> bool:
+        """Run a job and report what came of it; False if the worker has died over it."""
+        queue, job = context.queue, context.handed_out
         if not self._faults.must_crash(queue, job, "start"):
             await self._run(context)
             if not self._faults.must_crash(queue, job, "end"):
-                claim = await place.report(context)
-                context.is_refused = bool(claim.refused)
-                if claim.jobs:
-                    # Anything else that was said may not be true any more when it is asked for.
-                    self._claims[queue] = claim
-                return context
+                await self._pumps[queue].report(context)
+                return True
         await self.renew()  # as any worker has just done, so that its lease runs out after now
         self.crashed[self._session.id] = CrashedWorker(queue, job.id, self._clock.now_ms + LEASE_MS)
         await self.start()
-        return None
+        return False
 
     async def _run(self, context: VirtualContext) -> None:
         began_at, began_ms, cpu_began_s = perf_counter(), self._clock.now_ms, thread_time()
@@ -171,81 +153,6 @@ class VirtualWorker:
             return (pack_result(value) if context.function.in_process else value), None
         except BaseException as error:
             return None, error
-
-
-class VirtualContext(JobContext):
-    """As for any job; but nobody listens to messages here, so what it must know is looked up."""
-
-    __slots__ = ("error", "is_refused")
-
-    def __init__(self, place: _Place, job: HandedOut, function: JobFunction[..., Any]) -> None:
-        super().__init__(place, job, function)
-        self.error: BaseException | None = None
-        self.is_refused = False
-        """the job was taken away or removed meanwhile, so what came of it does not count"""
-
-    @property
-    def cancelled(self) -> bool:
-        if not self._is_cancelled and self.token in drive(self._place.find_cancelled()):
-            self.cancel()
-        return self._is_cancelled
-
-    def raised(self, error: BaseException, began_at: float) -> None:
-        self.error = error
-        super().raised(error, began_at)
-
-    @property
-    def _place(self) -> _Place:
-        assert isinstance(self.origin, _Place)
-        return self.origin
-
-
-class _Place:
-    """A queue, as the worker serves it."""
-
-    is_closed = False
-
-    def __init__(
-        self,
-        session: AsyncWorkerSession,
-        client: AsyncPenstock,
-        keys: QueueKeys,
-        handlers: Handlers,
-    ) -> None:
-        self.queue = keys.queue
-        self.worker = session.id
-        self.lease = session.lease
-        self.max_payload = client.settings.max_payload
-        self.handle: Callable[[bytes, Context], Any] = run_job
-        self.backoffs = handlers.backoffs
-        self._store: AsyncStore = client.store
-        self._keys = keys
-
-    def done(self, context: Context) -> None:
-        """What came of it is read from the context."""
-
-    def noted(self, context: JobContext) -> None:
-        drive(self._note(context))
-
-    async def report(self, context: JobContext) -> JobClaim:
-        """Say what came of a job, and ask for the next one."""
-        return await self._store.run_once(
-            lambda operation: jobs.report_jobs(
-                self._keys, operation, self.worker, [context.to_report()], limit=1, wait=True
-            )
-        )
-
-    async def find_cancelled(self) -> list[int]:
-        return await self._store.run(jobs.find_cancelled(self._keys, self.worker))
-
-    async def _note(self, context: JobContext) -> None:
-        lines, context.lines = context.lines, []
-        progress, context.new_progress = context.new_progress, b""
-        await self._store.run_once(
-            lambda operation: jobs.note_job(
-                self._keys, operation, self.worker, context.token, progress, lines
-            )
-        )
 
 
 class _Session(AsyncWorkerSession):

@@ -1,476 +1,582 @@
-"""One queue, as a worker serves it: claims tasks, hands them to an executor, reports what came
-of them.
+"""What a worker knows about one queue, and what it asks for next.
+
+One machine in one file, though a long one: what happens, what follows and what is known belong
+side by side.
+
+A feed is a plain state machine. A driver tells it what happened, with the time, and asks it for
+the next step: a request to send, work to begin, work to cancel, schedules to fire. It knows no
+event loop, no store and no thread. The drivers are `pump.py` (the event loop), `handoff.py` (a
+thread that waits for jobs), `penstock.testing` and the simulation.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import threading
 from collections import deque
-from contextlib import asynccontextmanager, suppress
-from time import perf_counter
-from typing import TYPE_CHECKING, Literal, Protocol
+from math import inf
+from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.executors.context import Context
-from penstock.store.commands import processes, queues
-from penstock.worker.prefetch import TOO_LONG_S, Prefetch
+from penstock.worker.cancellations import Cancellations
+from penstock.worker.notes import Notes
+from penstock.worker.offers import Offers
+from penstock.worker.prefetch import Prefetch
+from penstock.worker.source import NOTHING_TOLD, Begin, Cancel, Cancelled, Fire, Request
+from penstock.worker.totals import Totals
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable
+    from collections.abc import Iterable
 
-    from penstock.client.session import AsyncWorkerSession
-    from penstock.connection.store import AsyncStore
-    from penstock.model.processes import Claim
-    from penstock.model.queues import Side
-    from penstock.store.keys import QueueKeys
-    from penstock.worker.handlers import Handler
+    from penstock.executors.context import Context
+    from penstock.model.claims import Claim
+    from penstock.worker.source import Source, Step
 
 log = logging.getLogger("penstock.worker")
 
-_REPORT_EVERY_S = 0.005
-_WORTH_SENDING = 32
-_AT_ONCE = 1000
+_WORTH_PIPELINING = 32
 _LEASE_POLL_S = 0.1
+_ROOM_AFTER_S = 0.002
+_FIRE_AGAIN_S = 1.0
 
 
-class Executor(Protocol):
-    """Where handlers run; see penstock.executors."""
-
-    slots: int
+class Slots(Protocol):
+    """Where work runs, as far as a feed has to know it."""
 
     @property
-    def moved_at(self) -> float: ...
+    def slots(self) -> int: ...
     @property
-    def waiting(self) -> int: ...
+    def load(self) -> int:
+        """what waits or runs there, from all queues"""
+
     @property
-    def load(self) -> int: ...
-    def submit(self, contexts: Iterable[Context]) -> None: ...
-    def recall(self) -> list[Context]: ...
-
-
-class WorkerHooks(Protocol):
-    """The other feeds of the worker, and what it wants to know."""
-
-    def changed(self) -> None:
-        """Something has happened that the worker may be waiting for."""
-
-    def tasks_wait(self) -> None:
-        """There are more tasks here than slots."""
-
-    def room_made(self, by: Feed | None = None) -> None:
-        """A slot may have become free, for others than `by`."""
-
-    def owed(self, feed: Feed) -> int:
-        """How many free slots are for queues that have waited longer for their turn."""
-
-    def work_found(self, feed: Feed) -> None:
-        """There are tasks again in a queue that was empty."""
+    def waiting(self) -> int:
+        """what was not begun yet"""
 
 
 class Feed:
-    """Has one request under way at a time: finish what is finished, and start the next, in one
-    round trip. While there is much to do, requests are pipelined: the next one is sent before what
-    the last one brought is unpacked, so that the store and the worker are busy at the same time.
+    """Each call is short. Drivers in several threads share one lock, and hold it in every call.
+
+    One request reports and claims at a time. A second one follows before the work that the first
+    has brought is unpacked, if there is much to report: then the store and the worker are busy at
+    the same time. Requests that neither report nor claim go beside these.
     """
 
-    kind: Literal["tasks", "jobs"] = "tasks"
-    """what the queue holds"""
-    at_once = _AT_ONCE
-    """how many tasks one request may finish or start: a script must not take long"""
-
     def __init__(
-        self,
-        session: AsyncWorkerSession,
-        store: AsyncStore,
-        keys: QueueKeys,
-        handler: Handler,
-        executor: Executor,
-        max_payload: int,
-        hooks: WorkerHooks,
+        self, source: Source, slots: Slots, *, is_paused: bool = False, prefetches: bool = True
     ) -> None:
-        self.queue = keys.queue
-        self.keys = keys
-        self.worker = session.id
-        self.lease = session.lease
-        self.handle = handler.function
-        self.max_payload = max_payload
-        self.is_closed = False
-        self.is_accepting = True
-        self.is_paused = session.heartbeat.is_paused
-        """the worker is to start nothing for now"""
-        self.started = 0
-        """how many tasks, in the account of whose turn it is"""
-        self._was_empty = True
+        self.source = source
+        self.slots = slots
+        self.lease = source.lease
         self.held: dict[int, Context] = {}
-        self.finished = self.failed = self.refused = 0
-        self._store = store
-        self.executor = executor
-        self._hooks = hooks
-        self._turn = threading.Lock()
-        """held while a request of this feed is under way that reports or claims"""
-        self._is_put_off = False
-        self._must_pause = False
-        """something waits until no request is under way"""
-        self._turn_ended = asyncio.Event()
-        """set when a request has ended that something waits for"""
-        self._prefetch = Prefetch(executor.slots)
-        self._loop = asyncio.get_running_loop()
-        self._signal = asyncio.Event()
-        self._is_signalled = False
-        self._signalled_at = 0.0
-        self._outcomes: deque[Context] = deque()
-        self._is_waiting = False
-        """the store knows that this worker waits, and wakes it"""
-        self._is_woken = False
-        """such a wake-up has come and has not been answered yet"""
-        self._must_look = False
-        """kept apart, as a wake-up can overtake the reply that says that there is nothing"""
-        self._is_apart = False
-        """what is next must not run beside what this worker holds"""
-        self.channels: dict[bytes, Callable[[bytes], None]] = {
-            (keys.wake + self.worker).encode(): self.woken,
-            keys.cancel.encode(): self.cancel,
-            keys.delete.encode(): self.deleted,
-        }
-        """what this feed listens to"""
-        self._coming = 0
-        """how many tasks the last request has brought that are not unpacked yet"""
-        self._cancelled: list[bytes] = []
-        """what was cancelled while a claim was under way that may have started it"""
+        """by process; also what is done and not reported yet"""
+        self.outcomes: deque[Context] = deque()
+        """what is done and not reported yet"""
+        self.totals = Totals()
+        self.started = 0
+        """how much, in the account of the order of queues"""
         self.claimed_at = 0.0
-        self._failure: Exception | None = None
-        """why nothing more can be done here"""
+        self.is_accepting = True
+        self.is_paused = is_paused
+        """the worker is to start nothing for now"""
+        self.is_held_back = False
+        """no claim may be under way, as work is to go back to the front of the queue"""
+        self._prefetch = Prefetch(slots.slots, prefetches)
+        self._wait = _Wait()
+        self._exchange = _Exchange()
+        self._cancellations = Cancellations()
+        self._offers = Offers(source.takes_pushed)
+        self._notes = Notes()
+        self._steps: deque[Step] = deque()
+        """what is to be done apart from reports and claims"""
+        self._timers: dict[str, float] = {}
 
-    # From the executor, in whatever thread it runs.
+    # What happened.
 
-    def done(self, context: Context) -> None:
-        if self.is_closed or self.lease.is_lost:
-            # Its task is somebody else's by now, or about to be: nothing may be said about it.
-            self._tell(self._hooks.room_made)
-            return
-        self._outcomes.append(context)
-        now = perf_counter()
-        is_running_dry = self.executor.waiting <= len(self._outcomes) // 2
-        if not self._is_signalled and (
-            is_running_dry or now - self._signalled_at > _REPORT_EVERY_S
-        ):
-            self._is_signalled = True
-            self._signalled_at = now
-            self._tell(self._signal.set)
-
-    def _tell(self, act: Callable[[], None]) -> None:
-        with suppress(RuntimeError):  # the worker has ended meanwhile, and its loop with it
-            self._loop.call_soon_threadsafe(act)
-
-    # From the worker, on its event loop.
-
-    async def serve(self) -> None:
-        """Claim and report until the feed is closed."""
-        self._signal.set()
-        while not self.is_closed:
-            await self._signal.wait()
-            self._signal.clear()
-            self._is_signalled = False
-            if self._failure is not None:
-                raise self._failure
-            self._is_put_off = True
-            if not self._turn.acquire(blocking=False):
-                continue  # whoever has the turn sees that it was put off, and gives the signal
-            self._is_put_off = False
-            try:
-                await self._exchange()
-            finally:
-                self._turn.release()
-                self._turn_ended.set()
-            self._cancelled.clear()
-            if not self.is_accepting:
-                self._hooks.changed()
-
-    def woken(self, message: bytes = b"") -> None:
+    def woken(self, now: float) -> None:
         """There may be work."""
-        self._is_woken = True
-        self.look()
+        self._wait.is_woken = True
+        self.look(now)
 
-    def look(self) -> None:
+    def look(self, now: float) -> None:
         """See whether there is work, in case a wake-up was missed."""
-        self._must_look = True
-        self._signal.set()
+        self._wait.must_look = True
+        self._exchange.is_due = True
 
-    def look_again(self) -> None:
-        """Called from time to time, in case a message was lost."""
-        self.look()
+    def look_again(self, now: float) -> None:
+        """The same, and look for work whose message was missed; due from time to time."""
+        self._offers.must_review = self.source.takes_pushed
+        self.look(now)
 
-    def resubscribed(self) -> None:
+    def resubscribed(self, now: float) -> None:
         """The subscription is new: whatever was said before it is missed."""
-        self.look()
+        self.look_again(now)
+        self._ask(self.source.find_cancelled())
 
-    def report(self) -> None:
-        """Report what is done, if it was held back to go with tasks that now take longer."""
-        if self._outcomes:
-            self._signal.set()
+    def done(self, contexts: Iterable[Context]) -> None:
+        """Work has ended. It is reported when that is worth a request: see `report`."""
+        self.outcomes.extend(contexts)
 
-    def cancel(self, message: bytes) -> None:
-        """Tell the handlers of a task that the result is of no use any more."""
-        if self._turn.locked():
-            self._cancelled.append(message)
-        last_process, _, task = message.partition(b" ")
-        for context in self.held.values():
-            # An equal task that was started later is not meant.
-            if context.task == task and context.token <= int(last_process):
-                context.cancel()
+    def report(self, now: float) -> None:
+        """Report what is done now, not when there is more of it."""
+        self._exchange.is_due = True
 
-    def deleted(self, message: bytes) -> None:
-        """Tell the handlers of all tasks that were started before the queue was deleted."""
-        last_process = int(message.split()[1])
-        for context in self.held.values():
-            if context.token <= last_process:
-                context.cancel()
+    def noted(self, context: Context, now: float) -> None:
+        """Running work has said something about itself, which is written down soon."""
+        self._notes.noted(context, now)
 
-    def nudge(self) -> None:
-        """A slot has become free that this queue may have waited for."""
-        if self.wants_work and self.room() > 0:
-            self._signal.set()
-
-    @property
-    def wants_work(self) -> bool:
-        """Whether there may be tasks to claim."""
-        return self.is_accepting and (self._must_look or not self._is_waiting)
-
-    async def stop_accepting(self) -> None:
-        """Start nothing more, and let others have what was meant for this worker."""
-        self.is_accepting = False
-        await self._pass_work()
-
-    @asynccontextmanager
-    async def between_requests(self) -> AsyncIterator[None]:
-        """Nothing is claimed meanwhile. What a request under way brings would run before what is
-        given back, though it came after that in the queue.
+    def pushed(self, context: Context, now: float, is_missed: bool = False) -> bool:
+        """Work was handed over unasked. True: the driver begins it; else it is known already, or
+        goes back.
         """
-        self._must_pause = True
-        while True:
-            self._turn_ended.clear()
-            if self._turn.acquire(blocking=False):
-                break
-            await self._turn_ended.wait()
-        try:
-            yield
-        finally:
-            self._must_pause = False
-            self._turn.release()
-            self._turn_ended.set()
-            self._signal.set()
+        if self.is_closed or self.lease.is_lost:
+            return False  # the worker that recovers this one gives it back
+        if context.token in self.held or not self._offers.is_news(context.token):
+            return False
+        self.held[context.token] = context
+        if is_missed:
+            self._offers.settled([context.token])
+        self._cancellations.apply([context])
+        if not self.is_accepting:
+            self._steps.append(self.give_back([context]))
+            return False
+        self._offers.used()
+        if self._offers.is_over:
+            self._wait.is_waiting = False
+            if self.slots.slots > 1 and self.room() > 1:
+                # What was pushed may be done, and be reported, before more is worth a request.
+                self._timers["room"] = now + _ROOM_AFTER_S
+        return True
 
-    async def give_back(self, contexts: list[Context]) -> None:
-        """Return tasks that were not begun to the front of the queue."""
-        tokens = [context.token for context in contexts]
-        for token in tokens:
-            self.held.pop(token, None)
-        if tokens:
-            await self._give_back(tokens, "front")
+    def cancelled(self, cancelled: Cancelled) -> None:
+        """Work is to end: one process, a task, or all that a deleted queue had started."""
+        is_asking = self._exchange.request is not None or self._exchange.answer is not None
+        # First, as work that comes later looks for it there.
+        self._cancellations.add(cancelled, is_asking)
+        self._cancel([c for c in self.held.values() if cancelled.includes(c)])
 
-    def close(self) -> None:
-        """The tasks still held are this worker's no more; whatever comes of them is dropped."""
-        self.is_closed = True
-        self.held.clear()
-        self._signal.set()
-
-    @property
-    def is_stalled(self) -> bool:
-        """Tasks wait behind one that takes long."""
-        executor = self.executor
-        return executor.waiting > 0 and perf_counter() - executor.moved_at > TOO_LONG_S
-
-    def stalled(self) -> None:
-        self._prefetch.stalled()
-
-    @property
-    def load(self) -> int:
-        """Tasks held and not done."""
-        return max(0, len(self.held) - len(self._outcomes))
-
-    def pause(self, is_paused: bool) -> None:
+    def paused(self, is_paused: bool, now: float) -> None:
         """Start nothing for now, or go on."""
         self.is_paused = is_paused
         if is_paused:
-            self._is_woken = True  # so that a wake-up on its way is passed on
-        self.look()
+            self._wait.is_woken = True  # so that a wake-up on its way is passed on
+        self.look(now)
 
-    def room(self) -> int:
-        if not self.is_accepting or self.is_paused or self.is_closed or not self.lease.is_valid:
-            return 0
-        room = self.executor.slots + self._prefetch.ahead - self.executor.load - self._coming
-        if room <= 0 and self.executor.waiting and not self.held:
-            # Other queues hold tasks ahead; this one gets its turn behind them.
-            return 1
-        return max(0, room)
+    def stopping(self) -> Request:
+        """Start nothing more. The request lets others have what was meant for this worker."""
+        self.is_accepting = False
+        self._exchange.is_due = True
+        return self.source.pass_on(is_busy=False)
+
+    def room_made(self, now: float) -> None:
+        """A slot has become free that this queue may have waited for."""
+        if self.wants_work and self.room() > 0:
+            self._exchange.is_due = True
+
+    def stalled(self) -> None:
+        """Work had to be given back because what was before it took too long."""
+        self._prefetch.stalled()
+
+    def hold_back(self) -> None:
+        """Claim nothing until `go_on`. What a request under way brings would run before what is
+        given back, though it came after that in the queue.
+        """
+        self.is_held_back = True
+
+    def go_on(self, now: float) -> None:
+        self.is_held_back = False
+        self._exchange.is_due = True
+
+    def fired(self, has_sent: bool, now: float) -> None:
+        """Schedules were fired. If none has sent anything, another worker was first, or they cannot
+        be fired and would be named again at once.
+        """
+        if has_sent:
+            self.woken(now)
+        else:
+            self._timers["fire"] = now + _FIRE_AGAIN_S
+
+    def answered(self, request: Request, answer: Any, now: float) -> None:
+        """The answer to a request has come."""
+        if request.purpose == "find_cancelled":
+            for process in answer:
+                self.cancelled(Cancelled(process))
+            return
+        claim: Claim[Any] = request.read(answer) if request.read else answer
+        if request is self._exchange.request:
+            self._exchange.request = None
+        self._count(request, claim)
+        match request.purpose:
+            case "claim":
+                self._exchange.answer = claim, request
+            case "note":
+                self._notes.written(request.contexts[0], now)
+            case "pass_on":
+                self._look_at(claim.wait_ms, now)
+                self._fire(claim)
+            case "find_pushed":
+                self._begin_missed(claim, now)
+
+    def unanswered(self, request: Request, now: float) -> None:
+        """A request has failed: what it was to report is still to be said. If only the answer was
+        lost, work may have come with it.
+        """
+        if request.purpose == "note":
+            self._notes.written(request.contexts[0], now)
+        if request is self._exchange.request:
+            self._exchange.request = None
+            self.held.update((context.token, context) for context in request.contexts)
+            self.outcomes.extendleft(reversed(request.contexts))
+            self._offers.must_review = self.source.takes_pushed
+            self._exchange.is_due = True
+
+    def close(self) -> None:
+        """The work still held is this worker's no more; whatever comes of it is dropped."""
+        self.source.close(self.held.values())
+        self.held.clear()
+        self._steps.clear()
+        self._timers.clear()
+
+    # What to do next.
+
+    def next(self, now: float, owed: int = 0) -> Step | None:
+        """The next thing to do; to be asked until it is None, and again whenever something has
+        happened or `wake_at` has come. `owed`: how many free slots belong to queues that go before
+        this one.
+        """
+        if self.is_closed:
+            return None
+        self._pass_timers(now)
+        while True:
+            if self._steps:
+                return self._steps.popleft()
+            exchange = self._exchange
+            if exchange.answer is not None and (
+                exchange.request is not None or not self._is_worth_pipelining()
+            ):
+                self._open(now)
+            elif exchange.request is not None or self.is_held_back:
+                return None
+            else:
+                request = self._next_request(now, owed)
+                if request is None and exchange.answer is None:
+                    return None
+                if request is not None:
+                    exchange.request = request
+                    return request
+                self._open(now)
+
+    @property
+    def wake_at(self) -> float:
+        """When to ask for the next step, if nothing happens before."""
+        return min(min(self._timers.values(), default=inf), self._notes.due_at)
+
+    def report_alone(self, context: Context, now: float) -> Request | None:
+        """A request that reports this one outcome and waits for the next, if nothing else is to be
+        said or done; for a driver that runs work by itself.
+        """
+        wait, exchange = self._wait, self._exchange
+        is_busy = len(self.held) > 1 or self.outcomes or self.slots.load or self._steps
+        is_told = exchange.is_due or wait.must_look or wait.is_woken or self._offers.must_review
+        is_asking = exchange.request is not None or exchange.answer is not None
+        is_stopping = not self.is_accepting or self.is_paused or self.is_held_back
+        is_time_set = self._timers.keys() - {"room"}  # the request asks for as much as has room
+        if is_busy or is_told or is_asking or is_stopping or is_time_set:
+            return None
+        has_more_to_say = self._notes.has(context) or self.source.has_note(context)
+        if has_more_to_say or self.is_closed or not self.lease.is_valid:
+            return None
+        self._timers.pop("room", None)
+        self.outcomes.append(context)
+        return self._next_claim(self._take_outcomes(), self._most(), now)
+
+    def give_back(self, contexts: list[Context]) -> Request:
+        """Return work that was not begun to its old place."""
+        tokens = [context.token for context in contexts]
+        for token in tokens:
+            self.held.pop(token, None)
+        self._offers.settled(tokens)
+        return self.source.give_back(contexts)
+
+    # What others see.
+
+    @property
+    def queue(self) -> str:
+        return self.source.queue
+
+    @property
+    def is_closed(self) -> bool:
+        return self.source.is_closed
+
+    @property
+    def wants_work(self) -> bool:
+        """Whether there may be something to claim."""
+        return self.is_accepting and (self._wait.must_look or not self._wait.is_waiting)
+
+    @property
+    def load(self) -> int:
+        """How much is held and not done."""
+        return max(0, len(self.held) - len(self.outcomes))
+
+    @property
+    def processes(self) -> set[int]:
+        """Those that it knows of: held, or being reported."""
+        request = self._exchange.request
+        reported = [*(self._exchange.reporting or ()), *(request.contexts if request else ())]
+        return {*self.held, *(context.token for context in reported)}
+
+    @property
+    def asking(self) -> Request | None:
+        """The report or claim that is under way."""
+        return self._exchange.request
+
+    @property
+    def has_steps(self) -> bool:
+        """Something is to be done apart from reports and claims."""
+        return bool(self._steps)
+
+    @property
+    def has_unopened(self) -> bool:
+        """Work has come that is not unpacked yet."""
+        return self._exchange.answer is not None
+
+    @property
+    def is_between_requests(self) -> bool:
+        """Nothing is being claimed, and everything that came is unpacked."""
+        return self._exchange.request is None and self._exchange.answer is None
 
     @property
     def is_done(self) -> bool:
         """Nothing is held and everything has been reported."""
-        return not self.held and not self._outcomes and not self._turn.locked()
+        is_reported = not self.outcomes and not self._exchange.reporting
+        return not self.held and is_reported and self.is_between_requests
 
-    async def _exchange(self) -> None:
-        found = await self._request()
-        while found is not None:
-            claim, limit = found
-            is_worth_pipelining = claim.size >= limit and len(self._outcomes) >= _WORTH_SENDING
-            if not is_worth_pipelining or self._must_pause:
-                await self._begin(claim, limit)
-                break
-            self._coming = claim.size
-            following = asyncio.create_task(self._request())
-            try:
-                await asyncio.sleep(0)  # so that it is on its way
-                self._coming, known = 0, len(self._cancelled)
-                await self._begin(claim, limit)
-                del self._cancelled[:known]
-                found = await following
-            finally:
-                following.cancel()
-        self._hooks.room_made(self)
-        if not self.lease.is_valid and not self.is_closed:
-            # Claiming goes on as soon as the heartbeat has got through again.
-            self._loop.call_later(_LEASE_POLL_S, self._signal.set)
+    def room(self) -> int:
+        """How much more may be held."""
+        if not self.is_accepting or self.is_paused or self.is_closed or not self.lease.is_valid:
+            return 0
+        room = self._most() - self.slots.load - self._exchange.coming
+        if room <= 0 and self.slots.waiting and not self.held:
+            # Other queues hold work ahead; this one gets its turn behind them.
+            return 1
+        return max(0, room)
 
-    async def _request(self) -> tuple[Claim, int] | None:
-        """Say what is finished and ask for more, if there is reason to: what came of it, and how
-        much was asked for.
+    def _most(self) -> int:
+        return self.slots.slots + self._prefetch.ahead
+
+    # Reports and claims.
+
+    def _next_request(self, now: float, owed: int) -> Request | None:
+        """What goes next of: a look for missed work, reports that go before a claim, a wake-up to
+        pass on, the claim with the other reports.
         """
-        outcomes = self._take_outcomes()
-        finished = await self._report_apart(outcomes)
-        limit = min(max(0, self.room() - self._hooks.owed(self)), self.at_once)
-        if self._is_woken and limit == 0 and not self.is_closed:
-            await self._pass_work()
-            self._is_waiting = False
-        self._is_woken = False
-        if not finished and (limit == 0 or not self.wants_work):
+        exchange, wait = self._exchange, self._wait
+        if exchange.reporting is None:
+            if not exchange.is_due and exchange.answer is None:
+                return None
+            # Not while something is unopened, which would seem to be missed.
+            if self._offers.must_review and exchange.answer is None:
+                self._offers.must_review = False
+                return self.source.find_pushed(list(self.held))
+            exchange.is_due = False
+            exchange.reporting = self._take_outcomes()
+            exchange.is_prepared = False
+        if not exchange.is_prepared:
+            if any(map(self._notes.is_being_written, exchange.reporting)):
+                return None  # what a job has said goes before its end
+            self._notes.forget(exchange.reporting)
+            requests, exchange.reporting = self.source.report_apart(exchange.reporting)
+            exchange.apart.extend(requests)
+            exchange.is_prepared = True
+        if exchange.apart:
+            return exchange.apart.popleft()
+        limit = min(max(0, self.room() - owed), self.source.at_once)
+        if wait.is_woken:
+            wait.is_woken = False
+            if limit == 0:
+                wait.is_waiting = False
+                return self.source.pass_on(is_busy=not self.is_paused and self.is_accepting)
+        reported, exchange.reporting = exchange.reporting, None
+        if not reported and (limit == 0 or not self.wants_work):
+            self._poll_lease(now)
             return None
-        if limit > 0:
-            self._must_look = False
-            self.claimed_at = self._loop.time()
-        claim = await self._claim(finished, limit)
-        self._refuse(claim.refused)
-        self._count(finished, claim.refused)
-        return claim, limit
+        return self._next_claim(reported, limit, now)
 
-    def _count(self, reported: list[Context], refused: list[int]) -> None:
-        self.finished += len(reported) - len(refused)
+    def _next_claim(self, reported: list[Context], limit: int, now: float) -> Request:
+        limit = min(limit, self.source.at_once)
+        if limit > 0:
+            self._wait.must_look = False
+            self.claimed_at = now
+        # None while something runs: work can keep the loop, or all threads, from moving, and what
+        # is pushed then would wait although others have time.
+        is_idle = self.load == 0 and self._exchange.coming == 0 and self.slots.load == 0
+        offer = self._offers.make(is_idle and limit > 0)
+        request = self.source.claim(reported, limit, offer)
+        self._cancellations.asked()
+        self._exchange.request = request
+        return request
 
     def _take_outcomes(self) -> list[Context]:
         outcomes: list[Context] = []
         total_s = 0.0
-        pop = self._outcomes.popleft
-        for _ in range(min(len(self._outcomes), self.at_once)):
+        pop = self.outcomes.popleft
+        for _ in range(min(len(self.outcomes), self.source.at_once)):
             context = pop()
             total_s += context.took_s
             outcomes.append(context)
             self.held.pop(context.token, None)
         if outcomes:
             self._prefetch.observe(len(outcomes), total_s)
-            if self._outcomes:
-                self._signal.set()
-            if self._is_apart:
-                self._is_apart = self._is_waiting = False
-        if self.is_closed or self.lease.is_lost:
-            return []
-        return outcomes
+            if self.outcomes:
+                self._exchange.is_due = True
+            if self._wait.is_apart:
+                self._wait.is_apart = self._wait.is_waiting = False
+        return [] if self.lease.is_lost else outcomes
 
-    async def _claim(self, finished: list[Context], limit: int) -> Claim:
-        if not finished:
-            return await self._store.run_once(
-                lambda o: processes.start_tasks(self.keys, o, self.worker, limit, wait=True)
-            )
-        tokens = [context.token for context in finished]
-        results: list[bytes] = []
-        if any(context.result for context in finished):
-            results = [context.result for context in finished]
-        return await self._store.run_once(
-            lambda o: processes.finish_tasks(
-                self.keys, o, self.worker, tokens, results, limit, wait=limit > 0
-            )
-        )
+    def _is_worth_pipelining(self) -> bool:
+        """There was as much as was asked for, and there is much to report again."""
+        assert self._exchange.answer is not None
+        claim, request = self._exchange.answer
+        is_full = request.limit > 0 and claim.size >= request.limit
+        return is_full and len(self.outcomes) >= _WORTH_PIPELINING and not self.is_held_back
 
-    async def _begin(self, claim: Claim, limit: int) -> None:
-        if claim.word == "not_working" and not self.is_closed:
+    def _open(self, now: float) -> None:
+        """Unpack what the last answer has brought."""
+        assert self._exchange.answer is not None
+        claim, request = self._exchange.answer
+        self._exchange.answer = None
+        if claim.word == "not_working":
             self.lease.lose()
-            self._hooks.changed()
-        contexts = self._contexts(claim)
+        contexts = self.source.contexts(claim.found, claim.first_process) if claim.found else []
         self.held.update((context.token, context) for context in contexts)
-        self._cancel_early(contexts)
-        if not self.is_accepting:
+        self._cancellations.apply(contexts)
+        self._cancellations.opened(is_asking=self._exchange.request is not None)
+        if contexts and not self.is_accepting:
             # Asked for before the worker was told to stop.
-            await self.give_back(contexts)
-            return
-        self._start(contexts)
-        if limit:
-            self._is_waiting = self._was_empty = len(contexts) < limit
-            self._is_apart = claim.word == "apart"
-            if not self._is_waiting and self.room() > self.executor.slots // 2:
-                # There was as much as was asked for, so there may be more, and room for it already.
-                self._signal.set()
+            self._steps.append(self.give_back(contexts))
+        elif contexts:
+            self._begin(contexts)
+        self._fire(claim)
+        self._poll_lease(now)
+        if request.limit:
+            self._read_wait(claim, request.limit, len(contexts), now)
 
-    def _cancel_early(self, contexts: list[Context]) -> None:
-        """Tell those that were cancelled before they were known here."""
-        for message in self._cancelled:
-            self.cancel(message)
+    def _read_wait(self, claim: Claim[Any], limit: int, count: int, now: float) -> None:
+        """Whether the store will wake this worker, according to its answer."""
+        wait = self._wait
+        wait.is_waiting = wait.was_empty = count < limit
+        wait.is_apart = claim.word == "apart"
+        if not wait.is_waiting and self.room() - count > self.slots.slots // 2:
+            # There was as much as was asked for, so there may be more, and room for it already.
+            self._exchange.is_due = True
+        if wait.is_waiting and self._offers.was_used:
+            # What was pushed before the answer came ended the wait.
+            wait.is_waiting = False
+            self._timers["room"] = now + _ROOM_AFTER_S
+        self._look_at(claim.wait_ms, now)
+        if claim.wait_ms == 0:
+            wait.is_waiting = False
+            self._exchange.is_due = True
 
-    def _start(self, contexts: list[Context]) -> None:
-        if contexts and self._was_empty:
-            self._hooks.work_found(self)
+    # The rest.
+
+    def _begin(self, contexts: list[Context]) -> None:
         self.started += len(contexts)
-        executor = self.executor
-        # Before the threads have them, as all that is done afterwards keeps these from beginning.
-        if self._outcomes or executor.load + len(contexts) > executor.slots:
-            self._hooks.tasks_wait()
-        executor.submit(contexts)
+        self._steps.append(Begin(contexts, self._wait.was_empty))
 
-    def _contexts(self, claim: Claim) -> list[Context]:
-        return [
-            Context(self, process, task)
-            for process, task in enumerate(claim.tasks, claim.first_process)
-        ]
+    def _begin_missed(self, claim: Claim[Any], now: float) -> None:
+        contexts = self.source.contexts(claim.found, claim.first_process)
+        missed = [context for context in contexts if self.pushed(context, now, is_missed=True)]
+        if missed:
+            log.warning("found jobs that were missed queue=%s count=%d", self.queue, len(missed))
+            self._begin(missed)
+            self._ask(self.source.find_cancelled())
 
-    async def _pass_work(self) -> None:
-        await self._store.run(queues.pass_work(self.keys, self.worker))
-
-    async def _report_apart(self, outcomes: list[Context]) -> list[Context]:
-        """Report what cannot go with the next claim; returns what can."""
-        finished = [context for context in outcomes if context.outcome == "finished"]
-        if len(finished) < len(outcomes):
-            await self._report_others(outcomes)
-        return finished
-
-    async def _report_others(self, outcomes: list[Context]) -> None:
-        failed = [context for context in outcomes if context.outcome == "failed"]
-        if failed:
-            tokens = [context.token for context in failed]
-            answer = await self._store.run_once(
-                lambda o: processes.fail_tasks(self.keys, o, self.worker, tokens)
-            )
-            self._refuse(answer.refused)
-            self.failed += len(failed) - len(answer.refused)
-            if answer.dead:
-                log.error("tasks died queue=%s count=%d", self.queue, answer.dead)
-        sides: tuple[Side, ...] = ("front", "back")
-        for side in sides:
-            stopped = [c for c in outcomes if c.outcome == "stopped" and c.side == side]
-            if stopped:
-                tokens = [context.token for context in stopped]
-                await self._give_back(tokens, side)
-
-    async def _give_back(self, tokens: list[int], side: Side) -> None:
-        refused = await self._store.run_once(
-            lambda o: processes.stop_tasks(self.keys, o, self.worker, tokens, side)
-        )
-        self._refuse(refused)
-
-    def _refuse(self, refused: list[int]) -> None:
+    def _count(self, request: Request, claim: Claim[Any]) -> None:
+        refused, told = claim.refused, NOTHING_TOLD
+        if request.purpose in ("claim", "report") and request.contexts:
+            told = self.source.told(request.contexts, refused)
+        self.totals = self.totals.plus(*told, len(refused))
         if refused:
-            self.refused += len(refused)
             log.warning(
                 "results refused, the tasks had been taken away queue=%s worker=%s count=%d",
                 self.queue,
-                self.worker,
+                self.source.worker,
                 len(refused),
             )
+
+    def _cancel(self, contexts: list[Context]) -> None:
+        if contexts:
+            self._steps.append(Cancel(contexts))
+
+    def _fire(self, claim: Claim[Any]) -> None:
+        if claim.schedules:
+            self._steps.append(Fire(claim.schedules))
+
+    def _ask(self, request: Request | None) -> None:
+        if request is not None:
+            self._steps.append(request)
+
+    def _look_at(self, wait_ms: int, now: float) -> None:
+        self._timers.pop("alarm", None)
+        if wait_ms > 0:
+            self._timers["alarm"] = now + wait_ms / 1000
+
+    def _poll_lease(self, now: float) -> None:
+        """Claiming goes on as soon as the heartbeat has got through again."""
+        if not self.lease.is_valid and not self.lease.is_lost:
+            self._timers["lease"] = now + _LEASE_POLL_S
+
+    def _pass_timers(self, now: float) -> None:
+        for name in [name for name, at in self._timers.items() if at <= now]:
+            del self._timers[name]
+            if name in ("alarm", "fire"):
+                self.woken(now)
+            elif name == "lease":
+                self._exchange.is_due = True
+            else:
+                self.room_made(now)
+        for context in self._notes.due(now):
+            note = self.source.note(context) if context.token in self.held else None
+            if note is not None:
+                self._notes.being_written(context)
+                self._steps.append(note)
+
+
+class _Wait:
+    """What the store knows of this worker's wait, and what has come of it."""
+
+    __slots__ = ("is_apart", "is_waiting", "is_woken", "must_look", "was_empty")
+
+    def __init__(self) -> None:
+        self.is_waiting = False
+        """the store knows that this worker waits, and wakes it"""
+        self.is_woken = False
+        """such a wake-up has come and has not been answered yet"""
+        self.must_look = True
+        """kept apart, as a wake-up can overtake the reply that says that there is nothing"""
+        self.is_apart = False
+        """what is next must not run beside what this worker holds"""
+        self.was_empty = True
+
+
+class _Exchange:
+    """Reports and the claim that follows them."""
+
+    __slots__ = ("answer", "apart", "is_due", "is_prepared", "reporting", "request")
+
+    def __init__(self) -> None:
+        self.is_due = True
+        """there is a reason for one"""
+        self.reporting: list[Context] | None = None
+        """what this one reports; None: it has not begun"""
+        self.is_prepared = False
+        """`apart` has what goes before the claim"""
+        self.apart: deque[Request] = deque()
+        self.request: Request | None = None
+        """what is under way of it"""
+        self.answer: tuple[Claim[Any], Request] | None = None
+        """what the last claim has brought, still packed"""
+
+    @property
+    def coming(self) -> int:
+        """How much the last claim has brought that is not unpacked yet."""
+        return self.answer[0].size if self.answer is not None else 0

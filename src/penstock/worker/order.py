@@ -31,7 +31,7 @@ class QueueOrder:
             # Nothing is taken while one of them may have work, also if it has no room for it now.
             return _ALL if others else 0
         # By turns, each gets a slot.
-        return sum(other.executor is feed.executor and other.room() > 0 for other in others)
+        return sum(other.slots is feed.slots and other.room() > 0 for other in others)
 
     def work_found(self, feed: Feed, feeds: Sequence[Feed]) -> None:
         """A queue that was empty does not get what was started meanwhile on top of its share."""
@@ -41,10 +41,14 @@ class QueueOrder:
 
     def _goes_first(self, other: Feed, feed: Feed) -> bool:
         if self._strict:
-            return self._places[other.queue] < self._places[feed.queue]
+            return self._place(other) < self._place(feed)
         if self._weights:
             return self._share(other) < self._share(feed)
         return other.claimed_at < feed.claimed_at
+
+    def _place(self, feed: Feed) -> int:
+        """Queues that are not named come last."""
+        return self._places.get(feed.queue, len(self._places))
 
     def _share(self, feed: Feed) -> float:
         return feed.started / self._weight(feed)

@@ -19,8 +19,9 @@ class Prefetch:
     quick tasks say little about the ones after them.
     """
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, is_on: bool = True) -> None:
         self._slots = slots
+        self._is_on = is_on
         self._mean_s: float | None = None
         self.ahead = 0
         """how many more than are running"""
@@ -35,7 +36,8 @@ class Prefetch:
             self._mean_s += weight * (mean_s - self._mean_s)
         allowed = min(_CAP, _GROWTH * max(count, self._slots))
         wanted = int(self._slots * _AHEAD_S / max(self._mean_s, 1e-9))
-        self.ahead = min(wanted, allowed) if self._mean_s < TOO_LONG_S else 0
+        is_short = self._mean_s < TOO_LONG_S
+        self.ahead = min(wanted, allowed) if is_short and self._is_on else 0
 
     def stalled(self) -> None:
         """Tasks had to be given back because those before them took too long."""

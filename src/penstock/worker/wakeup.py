@@ -9,41 +9,36 @@ from penstock.connection.subscription import AsyncSubscription
 from penstock.store.script import CLUSTER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from penstock.connection.store import AsyncStore
-    from penstock.worker.feed import Feed
+    from penstock.worker.pump import Pump
 
 
-def listen(store: AsyncStore, feeds: list[Feed]) -> list[asyncio.Task[None]]:
+def listen(store: AsyncStore, pumps: list[Pump]) -> list[asyncio.Task[None]]:
     """One subscription for all queues; on a cluster, where channels live with their queue, one for
     each.
     """
     is_sharded = store.dialect.channels == CLUSTER.channels
-    groups = [[feed] for feed in feeds] if is_sharded else [feeds]
+    groups = [[pump] for pump in pumps] if is_sharded else [pumps]
     return [asyncio.create_task(_WakeUps(store, group).listen()) for group in groups]
 
 
 class _WakeUps(AsyncSubscription):
-    """What is said to a worker goes to its feeds as it is read: every detour delays a task."""
+    """Messages go to the feeds of a worker as they are read: every detour delays a task."""
 
-    def __init__(self, store: AsyncStore, feeds: list[Feed]) -> None:
-        self._feeds = feeds
-        self._actions: dict[bytes, Callable[[bytes], None]] = {}
-        for feed in feeds:
-            self._actions.update(feed.channels)
-        channels = [channel.decode() for channel in self._actions]
-        super().__init__(store, feeds[0].keys.meta, channels)
+    def __init__(self, store: AsyncStore, pumps: list[Pump]) -> None:
+        self._pumps = {channel: pump for pump in pumps for channel in pump.source.channels}
+        super().__init__(store, pumps[0].source.keys.meta, list(self._pumps))
 
     async def listen(self) -> None:
         try:
             while True:
                 message = await self.receive()
                 if message == ("", b""):
-                    for feed in self._feeds:
-                        feed.resubscribed()
+                    for pump in dict.fromkeys(self._pumps.values()):
+                        pump.happen(pump.feed.resubscribed)
                 elif message is not None:
-                    self._deliver(message[0].encode(), message[1])
+                    channel, text = message
+                    self._pumps[channel].heard(channel, text)
         finally:
             await self.close()
 
@@ -53,4 +48,5 @@ class _WakeUps(AsyncSubscription):
         self._listener.divert(self._deliver)
 
     def _deliver(self, channel: bytes, message: bytes) -> None:
-        self._actions[channel](message)
+        name = channel.decode()
+        self._pumps[name].heard(name, message)

@@ -1,8 +1,8 @@
 """A worker: the story of its life.
 
-It registers, joins its queues, and waits to be woken. Each queue is served by a feed, handlers run
-in an executor, and the lease is renewed by a thread of its own. When the lease is lost, handlers
-are told, their results are dropped, and the worker starts again under a new name. When it is asked
+It registers, joins its queues, and waits to be woken. Each queue has a feed, which a pump drives;
+handlers run in an executor, and a thread of its own renews the lease. When the lease is lost, the
+worker tells its handlers, drops their results, and starts again under a new name. When it is asked
 to stop, it starts nothing more, lets what runs come to an end within the grace time, gives the rest
 back and leaves.
 """
@@ -12,35 +12,35 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.client import AsyncPenstock
-from penstock.errors import HandlerNotFound, InvalidArgument, LeaseLost, StoreUnavailable
-from penstock.executors.coroutines import CoroutineExecutor
+from penstock.errors import InvalidArgument, LeaseLost, StoreUnavailable
 from penstock.executors.mixed import MixedExecutor
-from penstock.executors.processes import ProcessExecutor
-from penstock.executors.threads import ThreadExecutor
 from penstock.model.workers import HEARTBEAT_MS, LEASE_MS
-from penstock.worker.desk_feed import DeskFeed
 from penstock.worker.emptiness import wait_until_empty
 from penstock.worker.feed import Feed
 from penstock.worker.handlers import Handlers, as_handlers
-from penstock.worker.job_feed import JobFeed
+from penstock.worker.handoff import Handoff
 from penstock.worker.mover import finish_batches
 from penstock.worker.order import QueueOrder
-from penstock.worker.prefetch import TOO_LONG_S
+from penstock.worker.pump import Pump
+from penstock.worker.sources.jobs import JobSource
+from penstock.worker.sources.tasks import TaskSource
+from penstock.worker.stalls import StallWatch
 from penstock.worker.totals import Totals
 from penstock.worker.wakeup import listen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from penstock.client.functions import JobFunction
     from penstock.client.session import AsyncWorkerSession
     from penstock.connection.settings import Settings
     from penstock.worker.handlers import Function, Handler, Served
+    from penstock.worker.pump import Executor
+    from penstock.worker.source import Source
 
 log = logging.getLogger("penstock.worker")
 
@@ -93,22 +93,19 @@ class Worker:
             "heartbeat_ms": heartbeat_ms,
             "about": {"queues": handlers.queues, "concurrency": concurrency},
         }
-        self._threads = ThreadExecutor(concurrency)
-        self._coroutines = CoroutineExecutor(concurrency)
         functions = [f for types in handlers.jobs.values() for f in types.values()]
-        self._processes = None
-        if any(function.in_process for function in functions):
-            _check_importable(functions)
-            self._processes = ProcessExecutor(concurrency, modules or _modules_of(functions))
-        self._mixed = MixedExecutor(concurrency, self._threads, self._coroutines, self._processes)
-        self._feeds: list[Feed] = []
+        self._executor = MixedExecutor(concurrency, functions, modules)
+        self._pumps: list[Pump] = []
+        """one for each queue that it serves"""
+        self._handoff: Handoff | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        """what goes on while it lives; a failure of one ends it"""
         self._totals = Totals()
         """of feeds that are gone"""
         self._stops = 0
         self._is_abandoned = False
         self._is_registered = False
-        self._stall_watch: asyncio.TimerHandle | None = None
-        self._giving_back: asyncio.Task[None] | None = None
+        self._stalls = StallWatch(self._executor, self._pumps, self.changed)
         self._changed = asyncio.Event()
         self._stop_asked = asyncio.Event()
         self.on_registered: Callable[[str], None] = lambda worker: None
@@ -126,8 +123,8 @@ class Worker:
     def totals(self) -> Totals:
         """What it has done so far."""
         totals = self._totals
-        for feed in self._feeds:
-            totals = totals.plus(feed.finished, feed.failed, feed.refused)
+        for pump in self._pumps:
+            totals = totals.plus(*pump.feed.totals)
         return totals
 
     async def run(self) -> None:
@@ -135,12 +132,7 @@ class Worker:
         kinds = {handler.is_async for handler in self._handlers.tasks.values()}
         for types in self._handlers.jobs.values():
             kinds |= {function.is_async for function in types.values()}
-        if False in kinds:
-            self._threads.start()
-        if True in kinds:
-            self._coroutines.start()
-        if self._processes is not None:
-            self._processes.start()
+        self._executor.start(has_functions=False in kinds, has_coroutines=True in kinds)
         living = asyncio.create_task(self._keep_living())
         try:
             stop = asyncio.create_task(self._stop_asked.wait())
@@ -150,10 +142,7 @@ class Worker:
             if not self._is_abandoned:
                 await living
         finally:
-            self._threads.close()
-            self._coroutines.close()
-            if self._processes is not None:
-                await asyncio.to_thread(self._processes.close)
+            await self._executor.close()
             await self._client.close()
 
     def stop(self) -> None:
@@ -209,11 +198,10 @@ class Worker:
 
         session.heartbeat.on_lost = tell
         session.heartbeat.on_paused = pause
-        session.heartbeat.stuck_slots = lambda: self._threads.stuck
+        session.heartbeat.stuck_slots = lambda: self._executor.threads.stuck
         await session.start()
         self._is_registered = True
         self.on_registered(session.id)
-        tasks: list[asyncio.Task[None]] = []
         try:
             queues = self._handlers.queues
             for queue in queues:
@@ -227,49 +215,69 @@ class Worker:
             if self._handlers.jobs and len(queues) > 1:
                 # Whose turn it is among its queues is decided by the worker, when it asks.
                 log.info("several queues, so jobs are asked for and none is handed over")
-            self._feeds = [self._feed(session, queue) for queue in queues]
-            tasks = [asyncio.create_task(feed.serve()) for feed in self._feeds]
-            tasks += listen(self._client.store, self._feeds)
-            tasks.append(asyncio.create_task(self._look()))
-            tasks += [
-                asyncio.create_task(finish_batches(self._client.store, feed.keys, feed.kind))
-                for feed in self._feeds
-            ]
+            self._serve([self._pump(session, queue) for queue in queues])
+            self._tasks.append(asyncio.create_task(self._look()))
             if self._ends_when_empty:
-                tasks.append(asyncio.create_task(self._stop_when_empty()))
-            await self._until(lambda: self._stops > 0 or session.lease.is_lost, tasks)
+                self._tasks.append(asyncio.create_task(self._stop_when_empty()))
+            await self._until(lambda: self._stops > 0 or session.lease.is_lost)
             if not session.lease.is_lost:
-                await self._wind_down(session, tasks)
+                await self._wind_down(session)
         except LeaseLost:
             session.lease.lose()
         finally:
-            for feed in self._feeds:
-                feed.close()
-            if self._giving_back is not None:
-                tasks.append(self._giving_back)
-                self._giving_back = None
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            self._totals, self._feeds = self.totals, []
-            if self._stall_watch is not None:
-                self._stall_watch.cancel()
-                self._stall_watch = None
+            await self._end_pumps()
             await self._leave(session)
             self._is_registered = False
 
-    async def _wind_down(
-        self, session: AsyncWorkerSession, tasks: list[asyncio.Task[None]]
-    ) -> None:
+    def _serve(self, pumps: list[Pump]) -> list[asyncio.Task[None]]:
+        """Begin to serve these queues; others may be served already. Returns what goes on then."""
+        store = self._client.store
+        tasks = listen(store, pumps)
+        for pump in pumps:
+            batches = finish_batches(store, pump.source.keys, pump.source.kind)
+            tasks += [asyncio.create_task(pump.serve()), asyncio.create_task(batches)]
+        self._pumps += pumps
+        self._tasks += tasks
+        self._changed.set()
+        return tasks
+
+    async def _withdraw(self, pumps: list[Pump], tasks: list[asyncio.Task[None]]) -> None:
+        """Cease to serve these queues while others go on: what runs of them ends first."""
+        for pump in pumps:
+            await pump.stop_accepting()
+            await pump.drained()
+            pump.close()
+            self._pumps.remove(pump)
+            self._totals = self._totals.plus(*pump.feed.totals)
+        for task in tasks:
+            self._tasks.remove(task)
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _end_pumps(self) -> None:
+        if self._handoff is not None:
+            self._handoff.dismiss()
+            self._handoff = None
+        for pump in self._pumps:
+            pump.close()
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._stalls.close()
+        self._totals = self.totals
+        self._pumps.clear()
+
+    async def _wind_down(self, session: AsyncWorkerSession) -> None:
         """Let running work end within the grace time; whatever is left then is given back."""
         log.info("worker stopping id=%s running=%d", session.id, self._load())
-        for feed in self._feeds:
-            await feed.stop_accepting()
-        await self._give_back_waiting()
+        for pump in self._pumps:
+            await pump.stop_accepting()
+        await self._stalls.give_back_waiting()
         try:
             async with asyncio.timeout(self._grace_s):
                 await self._until(
-                    lambda: self._stops > 1 or session.lease.is_lost or self._is_done(), tasks
+                    lambda: self._stops > 1 or session.lease.is_lost or self._is_done()
                 )
         except TimeoutError:
             log.warning("grace time is over id=%s running=%d", session.id, self._load())
@@ -287,56 +295,60 @@ class Worker:
             log.info("worker stopped id=%s", session.id)
         self.on_registered("")
 
-    def _feed(self, session: AsyncWorkerSession, queue: str) -> Feed:
-        if queue in self._handlers.jobs:
-            return self._job_feed(session, queue)
-        handler = self._handlers.tasks[queue]
-        return Feed(
-            session,
-            self._client.store,
-            self._client.keys.queue(queue),
-            handler,
-            self._coroutines if handler.is_async else self._threads,
-            self._client.settings.max_payload,
-            self,
-        )
-
-    def _job_feed(self, session: AsyncWorkerSession, queue: str) -> JobFeed:
-        functions, backoffs = self._handlers.jobs[queue], self._handlers.backoffs
-        served = (session, self._client, self._client.keys.queue(queue), functions, backoffs)
+    def _pump(self, session: AsyncWorkerSession, queue: str) -> Pump:
+        """What serves one queue."""
+        keys, max_payload = self._client.keys.queue(queue), self._client.settings.max_payload
+        about = keys, session.id, session.lease
+        functions = self._handlers.jobs.get(queue)
+        if functions is None:
+            handler = self._handlers.tasks[queue]
+            executor = self._executor.coroutines if handler.is_async else self._executor.threads
+            tasks = TaskSource(*about, handler.function, max_payload)
+            return self._driven(session, tasks, executor)
         is_only_one = len(self._handlers.queues) == 1
-        if is_only_one and all(function.in_thread for function in functions.values()):
-            return DeskFeed(*served, self._threads, self)
-        return JobFeed(*served, self._mixed, self, takes_unasked=is_only_one)
+        is_handed_over = is_only_one and all(function.in_thread for function in functions.values())
+        runs_in = self._executor.threads if is_handed_over else self._executor
+        jobs = JobSource(
+            *(*about, functions, self._handlers.backoffs, max_payload, runs_in.cancel),
+            takes_pushed=is_only_one,
+        )
+        pump = self._driven(session, jobs, runs_in)
+        if is_handed_over:
+            settings = replace(self._client.settings, dialect=self._client.store.dialect)
+            threads = self._executor.threads
+            self._handoff = Handoff(pump, jobs, settings, threads, self.tasks_wait)
+        return pump
 
-    # What the feeds say and ask.
+    def _driven(self, session: AsyncWorkerSession, source: Source, executor: Executor) -> Pump:
+        feed = Feed(source, executor, is_paused=session.heartbeat.is_paused)
+        return Pump(feed, self._client, executor, self)
+
+    # What the pumps say and ask.
 
     def changed(self) -> None:
         self._changed.set()
 
     def tasks_wait(self) -> None:
         """See to it that they do not wait long."""
-        if self._stall_watch is None:
-            loop = asyncio.get_running_loop()
-            self._stall_watch = loop.call_later(TOO_LONG_S, self._check_stall)
+        self._stalls.watch()
 
-    def room_made(self, by: Feed | None = None) -> None:
-        for feed in self._feeds:
-            if feed is not by:
-                feed.nudge()
+    def room_made(self, by: Pump | None = None) -> None:
+        for pump in self._pumps:
+            if pump is not by:
+                pump.happen(pump.feed.room_made)
 
     def owed(self, feed: Feed) -> int:
-        return self._order.owed(feed, self._feeds)
+        return self._order.owed(feed, [pump.feed for pump in self._pumps])
 
     def work_found(self, feed: Feed) -> None:
-        self._order.work_found(feed, self._feeds)
+        self._order.work_found(feed, [pump.feed for pump in self._pumps])
 
     def _pause(self, is_paused: bool) -> None:
         log.info("worker %s id=%s", "paused" if is_paused else "resumed", self.id)
-        for feed in self._feeds:
-            feed.pause(is_paused)
+        for pump in self._pumps:
+            pump.pause(is_paused)
 
-    async def _until(self, condition: Callable[[], bool], tasks: list[asyncio.Task[None]]) -> None:
+    async def _until(self, condition: Callable[[], bool]) -> None:
         """Wait for a condition, looked at whenever something changed. A failed task of ours is
         raised here.
         """
@@ -346,12 +358,13 @@ class Worker:
                 return
             change = asyncio.create_task(self._changed.wait())
             try:
-                await asyncio.wait([change, *tasks], return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait([change, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
             finally:
                 change.cancel()
-            for task in (*tasks, self._giving_back):
-                if task is not None and task.done():
+            for task in self._tasks:
+                if task.done():
                     task.result()
+            self._stalls.check()
 
     async def _stop_when_empty(self) -> None:
         await wait_until_empty(self._client, self._handlers, lambda: self._load() == 0)
@@ -364,61 +377,12 @@ class Worker:
         """A wake-up can be lost on its way. This is the most that it costs."""
         while True:
             await asyncio.sleep(_LOOK_EVERY_S * random.uniform(0.5, 1.5))
-            for feed in self._feeds:
-                feed.look_again()
-
-    def _check_stall(self) -> None:
-        """Give back what waits behind a task that takes long: another worker could start it now."""
-        self._stall_watch = None
-        stalled = [feed for feed in self._feeds if feed.is_stalled]
-        is_giving_back = self._giving_back is not None and not self._giving_back.done()
-        if stalled and not is_giving_back:
-            for feed in stalled:
-                feed.stalled()
-            self._giving_back = asyncio.create_task(self._give_back_waiting())
-            self._giving_back.add_done_callback(lambda _: self._changed.set())
-        elif self._mixed.waiting:
-            self.tasks_wait()
-        self._report()
-
-    async def _give_back_waiting(self) -> None:
-        async with AsyncExitStack() as pauses:
-            for feed in self._feeds:
-                await pauses.enter_async_context(feed.between_requests())
-            recalled = self._mixed.recall()
-            for feed in self._feeds:
-                mine = [context for context in recalled if context.origin is feed]
-                await feed.give_back(mine)
-                if mine:
-                    # Where a thread only had no time to begin, there is room here all the same.
-                    feed.look()
-
-    def _report(self) -> None:
-        """Outcomes are held back while tasks wait whose outcomes could go with them. Called after
-        looking whether any still wait, so that none is held back for ever.
-        """
-        for feed in self._feeds:
-            feed.report()
+            for pump in self._pumps:
+                pump.look_again()
 
     def _load(self) -> int:
         """Tasks held and not done."""
-        return sum(feed.load for feed in self._feeds)
+        return sum(pump.feed.load for pump in self._pumps)
 
     def _is_done(self) -> bool:
-        return all(feed.is_done for feed in self._feeds)
-
-
-def _check_importable(functions: list[JobFunction[..., Any]]) -> None:
-    """Refuse at the start what would fail with every job."""
-    for function in functions:
-        if function.in_process and function.path.startswith("__main__:"):
-            raise HandlerNotFound(
-                f"job {function.type!r} is to run in a process of its own, which cannot import it "
-                "from the program that was started (__main__); put it into a module with a name, "
-                "and import it from there, or leave out process=True"
-            )
-
-
-def _modules_of(functions: list[JobFunction[..., Any]]) -> list[str]:
-    """What a child process must import to find the functions that run in one."""
-    return sorted({function.path.partition(":")[0] for function in functions})
+        return all(pump.is_done for pump in self._pumps)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from penstock.client._async.client import AsyncPenstock
-    from penstock.model.processes import Claim
+    from penstock.model.claims import Claim
     from penstock.model.queues import Side
     from penstock.store.kinds import Kind
 
@@ -187,7 +187,7 @@ class AsyncWorkerSession:
     async def _leave(self, queue: str, kind: Kind, is_lost: bool) -> None:
         await leave_queue(self._store, self._keys.queue(queue), self.id, kind.name, is_lost)
 
-    def _processes(self, queue: str, claim: Claim) -> list[AsyncProcess]:
+    def _processes(self, queue: str, claim: Claim[bytes]) -> list[AsyncProcess]:
         if claim.word == "not_working":
             if queue in self._queues:
                 self.lease.lose()
@@ -203,7 +203,7 @@ class AsyncWorkerSession:
             )
         return [
             AsyncProcess(self, queue, claim.first_process + index, task)
-            for index, task in enumerate(claim.tasks)
+            for index, task in enumerate(claim.found)
         ]
 
 

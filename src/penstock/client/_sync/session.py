@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from penstock.client._sync.client import Penstock
-    from penstock.model.processes import Claim
+    from penstock.model.claims import Claim
     from penstock.model.queues import Side
     from penstock.store.kinds import Kind
 
@@ -189,7 +189,7 @@ class WorkerSession:
     def _leave(self, queue: str, kind: Kind, is_lost: bool) -> None:
         leave_queue(self._store, self._keys.queue(queue), self.id, kind.name, is_lost)
 
-    def _processes(self, queue: str, claim: Claim) -> list[Process]:
+    def _processes(self, queue: str, claim: Claim[bytes]) -> list[Process]:
         if claim.word == "not_working":
             if queue in self._queues:
                 self.lease.lose()
@@ -205,7 +205,7 @@ class WorkerSession:
             )
         return [
             Process(self, queue, claim.first_process + index, task)
-            for index, task in enumerate(claim.tasks)
+            for index, task in enumerate(claim.found)
         ]
 
 

@@ -67,12 +67,20 @@ async def decide_batch(
         )
 
     async def decide(incarnation: str) -> bool:
+        is_decided = False
         try:
-            return await store.run_once(partial(command, incarnation))
+            is_decided = await store.run_once(partial(command, incarnation))
         except StageLost:
-            if incarnation:  # no queue was created with it, and none will be
-                await store.run(queues.unregister_queue(namespace, incarnation))
+            await unregister(incarnation)
             raise
+        if not is_decided:
+            await unregister(incarnation)
+        return is_decided
+
+    async def unregister(incarnation: str) -> None:
+        """No queue was created with it, and none will be."""
+        if incarnation:
+            await store.run(queues.unregister_queue(namespace, incarnation))
 
     return await in_queue(store, namespace, queue, decide)
 

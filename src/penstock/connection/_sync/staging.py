@@ -69,12 +69,20 @@ def decide_batch(
         )
 
     def decide(incarnation: str) -> bool:
+        is_decided = False
         try:
-            return store.run_once(partial(command, incarnation))
+            is_decided = store.run_once(partial(command, incarnation))
         except StageLost:
-            if incarnation:  # no queue was created with it, and none will be
-                store.run(queues.unregister_queue(namespace, incarnation))
+            unregister(incarnation)
             raise
+        if not is_decided:
+            unregister(incarnation)
+        return is_decided
+
+    def unregister(incarnation: str) -> None:
+        """No queue was created with it, and none will be."""
+        if incarnation:
+            store.run(queues.unregister_queue(namespace, incarnation))
 
     return in_queue(store, namespace, queue, decide)
 

@@ -9,7 +9,7 @@ from penstock.codec.handed_out import HandedOutJobs, open_handed_out
 from penstock.codec.ids import id_text
 from penstock.codec.layouts import unknown_layout
 from penstock.errors import JobConflict, QueueFull, StoreError, WrongKind
-from penstock.model.jobs import JobClaim, Report
+from penstock.model.claims import Claim
 from penstock.model.queues import MAX_HELD, Returned
 from penstock.store.command import (
     Argument,
@@ -24,7 +24,7 @@ from penstock.store.script import Script, load
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from penstock.model.jobs import HandedOut
+    from penstock.model.jobs import HandedOut, Report
     from penstock.model.queues import KindName
     from penstock.store.keys import QueueKeys
 
@@ -124,12 +124,12 @@ def start_jobs(
     limit: int,
     wait: bool = False,
     offer: int = 0,
-) -> Command[JobClaim]:
+) -> Command[Claim[HandedOut]]:
     """Start up to `limit` jobs; with `wait`, wake the worker when there is work again. If it waits,
     it may be handed `offer` jobs unasked: one or none.
     """
 
-    def decode(reply: list[Any]) -> JobClaim:
+    def decode(reply: list[Any]) -> Claim[HandedOut]:
         return _claim(keys, START_JOBS, reply, 0, [])
 
     return Command(
@@ -148,10 +148,10 @@ def report_jobs(
     limit: int = 0,
     wait: bool = False,
     offer: int = 0,
-) -> Command[JobClaim]:
+) -> Command[Claim[HandedOut]]:
     """Say what became of jobs and start up to `limit` more. Reports may have been packed ahead."""
 
-    def decode(reply: list[Any]) -> JobClaim:
+    def decode(reply: list[Any]) -> Claim[HandedOut]:
         return _claim(keys, REPORT_JOBS, reply, 1, [int(process) for process in reply[0]])
 
     names = (keys.memory(operation.lane), keys.meta, keys.running(worker))
@@ -283,7 +283,7 @@ def check_jobs(keys: QueueKeys, script: Script, reply: list[Any]) -> None:
 
 def _claim(
     keys: QueueKeys, script: Script, reply: list[Any], at: int, refused: list[int]
-) -> JobClaim:
+) -> Claim[HandedOut]:
     word = reply[at]
     if word not in _CLAIM_WORDS:
         check_jobs(keys, script, reply[at:])
@@ -291,9 +291,10 @@ def _claim(
     wait_ms = int(reply[at + 1])
     schedules = [name.decode() for name in reply[at + 2]]
     if word != b"ok":
-        return JobClaim(word.decode(), [], refused, wait_ms, schedules)
-    jobs = HandedOutJobs(int(reply[at + 3]), reply[at + 4 :])
-    return JobClaim("ok", jobs, refused, wait_ms, schedules)
+        return Claim(word.decode(), (), 0, refused, wait_ms, schedules)
+    first_process = int(reply[at + 3])
+    jobs = HandedOutJobs(first_process, reply[at + 4 :])
+    return Claim("ok", jobs, first_process, refused, wait_ms, schedules)
 
 
 def _full(keys: QueueKeys, reply: list[Any]) -> QueueFull:

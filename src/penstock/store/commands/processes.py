@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.codec.elements import TAG, task_of
-from penstock.model.processes import Claim, Failed
+from penstock.model.claims import Claim
+from penstock.model.processes import Failed
 from penstock.model.queues import DEFAULT_MAX_FAILURES, MAX_HELD, Side
 from penstock.store.command import Command, Operation, unexpected
 from penstock.store.script import load
@@ -21,16 +22,15 @@ STOP_TASKS = load("tasks/stop_tasks")
 FAIL_TASKS = load("tasks/fail_tasks")
 FIND_PROCESSES = load("tasks/find_processes")
 
-_REFUSALS = {b"empty": "empty", b"apart": "apart", b"idle": "idle", b"paused": "paused"}
-_REFUSALS |= {b"not_working": "not_working", b"too_many": "too_many"}
+_REFUSALS = frozenset(b"empty apart idle paused not_working too_many".split())
 
 
 def start_tasks(
     keys: QueueKeys, operation: Operation, worker: str, limit: int, wait: bool = False
-) -> Command[Claim]:
+) -> Command[Claim[bytes]]:
     """Start up to `limit` tasks; with `wait`, wake the worker when there is work again."""
 
-    def decode(reply: list[Any]) -> Claim:
+    def decode(reply: list[Any]) -> Claim[bytes]:
         return _claim(reply, 0, [])
 
     return Command(
@@ -65,12 +65,12 @@ def finish_tasks(
     results: Sequence[bytes] = (),
     limit: int = 0,
     wait: bool = False,
-) -> Command[Claim]:
+) -> Command[Claim[bytes]]:
     """Finish processes and start up to `limit` more tasks. `results` is empty or has one entry
     per process.
     """
 
-    def decode(reply: list[Any]) -> Claim:
+    def decode(reply: list[Any]) -> Claim[bytes]:
         return _claim(reply, 1, [int(process) for process in reply[0]])
 
     return Command(
@@ -171,12 +171,12 @@ def find_processes(keys: QueueKeys, worker: str, task: bytes) -> Command[list[in
     return Command(FIND_PROCESSES, (keys.running(worker),), (task,), decode)
 
 
-def _claim(reply: list[Any], at: int, refused: list[int]) -> Claim:
+def _claim(reply: list[Any], at: int, refused: list[int]) -> Claim[bytes]:
     word = reply[at]
     if word == b"ok":
         elements: list[bytes] = reply[at + 2 :]
         tasks = [task_of(e) if e.startswith(TAG) else e for e in elements]
-        return Claim("ok", int(reply[at + 1]), tasks, refused)
+        return Claim("ok", tasks, int(reply[at + 1]), refused)
     if word in _REFUSALS:
-        return Claim(_REFUSALS[word], 0, [], refused)  # type: ignore[arg-type]
+        return Claim(word.decode(), refused=refused)
     raise unexpected(START_TASKS, reply)

@@ -1,12 +1,13 @@
-"""Where a thread that has nothing else to do waits for jobs that are handed over.
+"""Drives a feed from a thread that waits for jobs: it hears of a job, runs it and reports it.
 
-It hears of a job, runs it, and says what came of it, alone: each thread more that a job passes
-through has to be woken first.
+The event loop has no part in that, as each thread that a job passes through has to be woken first.
+Everything else is left to the pump of the same feed.
 """
 
 from __future__ import annotations
 
 import select
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from penstock.connection.retry import Patience
@@ -14,50 +15,53 @@ from penstock.connection.store import Store
 from penstock.connection.subscription import Subscription
 from penstock.connection.waker import Waker
 from penstock.connection.wire import ConnectionLost
-from penstock.model.jobs import Report
-from penstock.store.commands.jobs import report_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.connection.settings import Settings
     from penstock.executors.context import Context
-    from penstock.executors.job_context import JobContext
-    from penstock.model.jobs import JobClaim
-    from penstock.store.command import Command, Operation
-    from penstock.store.keys import QueueKeys
+    from penstock.executors.threads import ThreadExecutor
+    from penstock.worker.pump import Pump
+    from penstock.worker.sources.jobs import JobSource
 
-_NO_MORE: list[object] = [[], b"empty", -1, []]
 _MESSAGES = (b"message", b"smessage")
 _NEW = b"the subscription is new"
 """told apart from a message that says the same by being this object"""
 _SILENCE_S = 15.0
 
 
-class Desk:
-    """One thread at a time waits here; see ThreadExecutor."""
+class Handoff:
+    """For the only queue of a worker, if all its jobs run in threads. One thread at a time waits
+    here; see ThreadExecutor.
+    """
 
     def __init__(
         self,
+        pump: Pump,
+        source: JobSource,
         settings: Settings,
-        keys: QueueKeys,
-        worker: str,
-        take: Callable[[bytes], Context | None],
-        opened: Callable[[], None],
-        failed: Callable[[Exception], None],
+        threads: ThreadExecutor,
+        tasks_wait: Callable[[], None],
     ) -> None:
-        """`take` makes what is run of a message, or nothing; `opened` is told when jobs can be
-        heard of, and may have been missed before; `failed` if that can never be.
-        """
+        """`tasks_wait` is told when something waits behind a job that came in here."""
+        self._pump = pump
+        self._feed = pump.feed
+        self._source = source
+        self._threads = threads
+        self._tasks_wait = tasks_wait
         self._store = Store(settings.address, None, settings.timeout_s, settings.dialect)
-        self._keys = keys
-        self._worker = worker
-        self.is_closed = False
-        self._take = take
-        self._opened = opened
-        self._failed = failed
+        self._last: Context | None = None
+        """the job that came in here last"""
         self._waker = Waker()
-        self._messages = _Messages(self._store, keys.meta, keys.hand + worker, self._waker)
+        channel = source.keys.hand + source.worker
+        source.channels.remove(channel)  # it is heard here instead
+        source.done = self.done
+        self._messages = _Messages(self._store, source.keys.meta, channel, self._waker)
+        self.is_closed = False
+        threads.attend(self)
+
+    # From the thread that waits here.
 
     def wait(self) -> Context | None:
         """What to run; None if the thread was called, or should come again for another reason."""
@@ -67,46 +71,90 @@ class Desk:
                 return None
             if message is not _NEW:
                 return self._take(message)
-            self._opened()
+            self._pump.tell(self._pump.look_again)
         except Exception as error:
             # It cannot be told whether jobs come, so nobody may count on this worker.
+            failure = error
             self.close()
-            self._failed(error)
+            self._pump.tell(lambda: self._pump.fail(failure))
         return None
 
-    def report(self, context: JobContext, limit: int) -> JobClaim | None:
-        """Say that a job is done, and ask for up to `limit` more, or to be handed the next. None:
-        there are none.
-        """
-        # As text with no digits after the point, which is to round it.
-        said = (
-            b"%d" % context.token,
-            b"%.0f" % (1e6 * context.took_s),
-            b"%.0f" % (1e6 * context.cpu_s),
-            context.result,
-        )
+    def _take(self, message: bytes) -> Context | None:
         try:
-            claim = self._store.run_once(lambda operation: self._command(limit, operation, *said))
-            is_all = claim.word == "empty" and not claim.refused and not claim.schedules
-            return None if is_all and claim.wait_ms < 0 else claim
+            context = self._source.open_pushed(message)
+        except Exception as error:
+            self._pump.not_understood(error)
+            return None
+        pump = self._pump
+        with pump.lock:
+            is_ours = self._feed.pushed(context, monotonic())
+            is_asking = not self._feed.is_between_requests
+            is_due = self._feed.has_steps or self._feed.wake_at < pump.timer_at
+        if is_due:
+            pump.tell(pump.turn)
+        if not is_ours:
+            return None
+        self._last = context
+        if is_asking or self._threads.waiting:
+            pump.tell(self._tasks_wait)  # behind this one, as nobody could foresee
+        return context
+
+    def done(self, context: Context) -> None:
+        """Report a job that came in here, and wait for the next, if there is nothing else to be
+        said or done; else the event loop does it.
+        """
+        if context is not self._last or not self._report(context):
+            self._pump.done(context)
+
+    def _report(self, context: Context) -> bool:
+        self._last = None
+        pump, feed = self._pump, self._feed
+        if context.outcome != "done" or pump.has_inbox:
+            return False
+        self._source.prepare(context)
+        with pump.lock:
+            request = feed.report_alone(context, monotonic())
+        if request is None:
+            return False
+        try:
+            claim = self.send(request.command)
+        except Exception:
+            # The loop gets the same answer, and knows what to make of it.
+            with pump.lock:
+                feed.unanswered(request, monotonic())
+            pump.tell(pump.turn)
+            return True
+        with pump.lock:
+            now = monotonic()
+            feed.answered(request, claim, now)
+            step = feed.next(now)
+            is_due = step is not None or feed.wake_at < pump.timer_at
+        if is_due:
+            pump.tell(lambda: pump.resume(step))
+        return True
+
+    def send(self, build: Any) -> Any:
+        try:
+            return self._store.run_once(build)
         finally:
             if self.is_closed:
                 self._store.close()  # it was let go of meanwhile
 
-    def _command(self, limit: int, operation: Operation, *said: Any) -> Command[JobClaim]:
-        process, ran_us, cpu_us, result = said
-        report = Report(process, "done", ran_us, cpu_us, 0, "", result)
-        return report_jobs(self._keys, operation, self._worker, [report], limit, wait=True, offer=1)
+    # From the executor and the worker.
 
     def call(self) -> None:
-        """Whoever waits is needed elsewhere."""
+        """The thread that waits is needed elsewhere."""
         self._waker.wake()
 
     def close(self) -> None:
-        """Nobody shall wait here any more. Whoever still does lets go of it afterwards."""
+        """Nobody shall wait here any more. The thread that still does lets go of it afterwards."""
         self.is_closed = True
         self._store.give_up()
         self._waker.wake()
+
+    def dismiss(self) -> None:
+        """Close it, and have the executor forget it."""
+        self._threads.dismiss(self)
 
     def let_go(self) -> None:
         """End the connections. Nobody must be waiting."""

@@ -1,4 +1,4 @@
-"""A thread that waits at the desk is called when the others do not suffice."""
+"""A thread that waits for jobs is called when the others do not suffice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class QuietDesk:
+class QuietHandoff:
     """Nothing ever comes in here."""
 
     def __init__(self) -> None:
@@ -70,10 +70,10 @@ class LateSet(set[Any]):
 
 
 def test_every_slot_is_used() -> None:
-    executor, desk, work = ThreadExecutor(2), QuietDesk(), Work()
+    executor, handoff, work = ThreadExecutor(2), QuietHandoff(), Work()
     late = executor._running = LateSet()
     executor.start()
-    executor.attend(desk)
+    executor.attend(handoff)
     wait_for(lambda: executor._is_attended and not executor.waiting)
     try:
         executor.submit([Context(work, 1, b"first")])
@@ -84,6 +84,6 @@ def test_every_slot_is_used() -> None:
         wait_for(lambda: sorted(work.begun) == [b"first", b"second"])
     finally:
         work.may_end.set()
-        executor.dismiss(desk)
+        executor.dismiss(handoff)
         executor.close()
-    wait_for(lambda: desk.is_let_go)
+    wait_for(lambda: handoff.is_let_go)

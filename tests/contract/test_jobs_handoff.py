@@ -10,6 +10,7 @@ import pytest
 
 import penstock
 from penstock.errors import JobCancelled, JobFailed, StoreError
+from penstock.executors.job_context import JobContext
 from penstock.worker.handlers import collect_handlers
 from tests.job_invariants import check_jobs
 from tests.running_worker import RunningWorker
@@ -18,6 +19,7 @@ from tests.servers import wait_for
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.worker.feed import Feed
     from tests.contract.conftest import Ear
     from tests.servers import RedisServer
     from tests.stored import Stored
@@ -95,7 +97,7 @@ def wait_until_it_waits(ps: penstock.Penstock, worker: RunningWorker) -> None:
     feed = worker.feed
 
     def is_quiet() -> bool:
-        # When the desk is new, the loop looks for what was missed, as soon as it has time.
+        # When the handoff is new, the loop looks for what was missed, as soon as it has time.
         time.sleep(0.01)
         is_offered = bool(ps.store.call(keys.idle, "SISMEMBER", keys.idle, offer))
         return is_at_rest(feed) and is_offered
@@ -103,10 +105,11 @@ def wait_until_it_waits(ps: penstock.Penstock, worker: RunningWorker) -> None:
     wait_for(is_quiet)
 
 
-def is_at_rest(feed: Any) -> bool:
+def is_at_rest(feed: Feed) -> bool:
     """The loop has nothing to see to."""
-    is_told = feed._must_review or feed._must_look or feed._is_woken or feed._outcomes
-    return not is_told and not feed._turn.locked()
+    is_told = feed._exchange.is_due or feed._wait.must_look or feed._wait.is_woken
+    is_told = is_told or feed._offers.must_review or feed.has_steps or bool(feed.outcomes)
+    return feed.is_between_requests and not is_told
 
 
 def test_a_job_needs_nothing_but_the_thread_that_runs_it(
@@ -126,7 +129,7 @@ def test_a_job_needs_nothing_but_the_thread_that_runs_it(
         stuck.set()
 
     assert len(set(threads)) == 1
-    wait_for(lambda: worker.feed.finished == 6)
+    wait_for(lambda: worker.feed.totals.finished == 6)
     check_jobs(ps.store, mail._keys)
 
 
@@ -147,7 +150,7 @@ def test_no_more_run_at_once_than_there_are_slots(
     check_jobs(ps.store, mail._keys)
 
 
-def test_a_thread_at_the_desk_comes_when_it_is_needed(
+def test_a_thread_that_waits_for_jobs_comes_when_it_is_needed(
     ps: penstock.Penstock, mail: penstock.Jobs, serve: Callable[..., RunningWorker]
 ) -> None:
     worker = serve(echo)
@@ -186,7 +189,7 @@ def test_what_makes_no_sense_is_ignored(
     assert worker.error is None
 
 
-def test_a_desk_that_was_cut_off_is_there_again(
+def test_a_handoff_that_was_cut_off_is_there_again(
     ps: penstock.Penstock,
     mail: penstock.Jobs,
     serve: Callable[..., RunningWorker],
@@ -205,21 +208,20 @@ def test_a_cancel_that_comes_before_the_job_counts(
 ) -> None:
     worker = serve(patient)
     wait_until_it_waits(ps, worker)
-    feed = worker.feed
-    hold, is_heard_of, may_be_held = feed._hold, threading.Event(), threading.Event()
+    feed, take = worker.feed, worker.handoff._take
+    is_heard_of, may_be_taken = threading.Event(), threading.Event()
 
-    def hold_late(*args: Any) -> Any:
-        if threading.current_thread().name.startswith("penstock-"):
-            is_heard_of.set()
-            may_be_held.wait(20)
-        return hold(*args)
+    def take_late(message: bytes) -> Any:
+        is_heard_of.set()
+        may_be_taken.wait(20)
+        return take(message)
 
-    feed._hold = hold_late
+    worker.handoff._take = take_late
     job = mail.add("patient")
     assert is_heard_of.wait(20)
     assert job.cancel() == "running"
-    wait_for(lambda: feed._to_cancel)
-    may_be_held.set()
+    wait_for(lambda: feed._cancellations._processes)
+    may_be_taken.set()
 
     with pytest.raises(JobCancelled):
         job.result(20)
@@ -235,6 +237,7 @@ def test_a_cancel_reaches_a_job_that_runs(
     assert began.wait(20)
     assert job.cancel() == "running"
     [context] = worker.feed.held.values()
+    assert isinstance(context, JobContext)
     wait_for(lambda: context.is_cancel_asked)
     may_end.set()
 
@@ -293,11 +296,11 @@ def test_a_store_that_refuses_a_report_is_asked_again_by_the_loop(
     wait_until_it_waits(ps, worker)
     refused = []
 
-    def refuse(context: Any, limit: int) -> None:
-        refused.append(context)
+    def refuse(build: Any) -> None:
+        refused.append(build)
         raise StoreError("not now")
 
-    worker.feed._desk.report = refuse
+    worker.handoff.send = refuse
     assert mail.add("email", {"number": 1}).result(20) == 1
     assert len(refused) == 1
     check_jobs(ps.store, mail._keys)
@@ -309,26 +312,26 @@ def test_a_job_handed_over_before_the_answer_to_a_report_leaves_room_for_others(
     """The store does not count on the worker any more then, which it has to know."""
     worker = serve(echo, patient, concurrency=2)
     wait_until_it_waits(ps, worker)
-    desk = worker.feed._desk
+    handoff = worker.handoff
     assert mail.add("patient").state == "running"
     assert began.wait(20)
-    # By the other thread, which goes to the desk afterwards.
+    # By the other thread, which waits for jobs afterwards.
     mail.add("email", {"number": 0}).result(20)
-    wait_for(lambda: worker.worker._threads._is_attended)  # type: ignore[union-attr]
-    report, is_reported, may_go_on = desk.report, threading.Event(), threading.Event()
+    wait_for(lambda: worker.worker._executor.threads._is_attended)  # type: ignore[union-attr]
+    send, is_reported, may_go_on = handoff.send, threading.Event(), threading.Event()
 
-    def report_slowly(*said: Any) -> Any:
+    def send_slowly(build: Any) -> Any:
         try:
-            return report(*said)
+            return send(build)
         finally:
             is_reported.set()
             may_go_on.wait(20)
 
-    desk.report = report_slowly
+    handoff.send = send_slowly
     wait_for(lambda: len(worker.feed.held) == 1 and is_at_rest(worker.feed))
     may_end.set()
     assert is_reported.wait(20)
-    desk.report = report
+    handoff.send = send
     began.clear()
     may_end.clear()
     long = mail.add("patient")
@@ -345,20 +348,20 @@ def test_what_waits_behind_a_job_that_was_handed_over_goes_back(
 ) -> None:
     worker = serve(echo, patient)
     wait_until_it_waits(ps, worker)
-    feed = worker.feed
+    pump, take = worker.pump, worker.handoff._take
     assert worker._loop is not None
-    take, is_heard_of, may_be_taken = feed._desk._take, threading.Event(), threading.Event()
+    is_heard_of, may_be_taken = threading.Event(), threading.Event()
 
     def take_late(message: bytes) -> Any:
         is_heard_of.set()
         may_be_taken.wait(20)
         return take(message)
 
-    feed._desk._take = take_late
+    worker.handoff._take = take_late
     long = mail.add("patient")
     assert is_heard_of.wait(20)
     behind = mail.add("email", {"number": 1})
-    worker._loop.call_soon_threadsafe(feed.look)
+    worker._loop.call_soon_threadsafe(pump.happen, pump.feed.look)
     wait_for(lambda: behind.state == "running")
     may_be_taken.set()
     assert began.wait(20)
@@ -375,21 +378,19 @@ def test_a_stop_does_not_wait_for_a_job_that_goes_back(
 ) -> None:
     worker = serve(echo, grace_s=15)
     wait_until_it_waits(ps, worker)
-    feed = worker.feed
-    hold, is_held, may_go_on = feed._hold, threading.Event(), threading.Event()
+    feed, take = worker.feed, worker.handoff._take
+    is_heard_of, may_go_on = threading.Event(), threading.Event()
 
-    def hold_slowly(*args: Any) -> Any:
-        context = hold(*args)
-        is_held.set()
+    def take_slowly(message: bytes) -> Any:
+        is_heard_of.set()
         may_go_on.wait(20)
-        return context
+        return take(message)
 
-    feed._hold = hold_slowly
+    worker.handoff._take = take_slowly
     job = mail.add("email", {"number": 1})
-    assert is_held.wait(20)
+    assert is_heard_of.wait(20)
     worker.stop()
     wait_for(lambda: not feed.is_accepting)
-    time.sleep(0.2)  # so that it has seen that something is held, and waits
     may_go_on.set()
     began_at = time.monotonic()
     worker.join()
@@ -408,15 +409,15 @@ def test_a_worker_that_has_ended_says_nothing_more(own_server: RedisServer, name
         mail.add("email", {"number": 0}).result(20)
         wait_until_it_waits(ps, worker)
         [slot] = [it for it in set(threading.enumerate()) - before if it.name == "penstock-0"]
-        desk = worker.feed._desk
-        report, is_reporting, may_report = desk.report, threading.Event(), threading.Event()
+        handoff = worker.handoff
+        send, is_reporting, may_report = handoff.send, threading.Event(), threading.Event()
 
-        def report_late(*said: Any) -> Any:
+        def send_late(build: Any) -> Any:
             is_reporting.set()
             may_report.wait(20)
-            return report(*said)
+            return send(build)
 
-        desk.report = report_late
+        handoff.send = send_late
         mail.add("email", {"number": 1})
         assert is_reporting.wait(20)
         own_server.kill()

@@ -1,0 +1,328 @@
+"""Drives a feed on the event loop of a worker."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from contextlib import suppress
+from math import inf
+from time import monotonic, perf_counter
+from typing import TYPE_CHECKING, Any, Protocol
+
+from penstock.executors.context import Context
+from penstock.worker.prefetch import TOO_LONG_S
+from penstock.worker.schedules import fire_schedules
+from penstock.worker.source import Begin, Cancel, Cancelled, Fire, Request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable
+
+    from penstock.client.client import AsyncPenstock
+    from penstock.worker.feed import Feed
+    from penstock.worker.source import Step
+    from penstock.worker.worker import Worker
+
+log = logging.getLogger("penstock.worker")
+
+_REPORT_EVERY_S = 0.005
+
+
+class Executor(Protocol):
+    """Where work runs; see penstock.executors."""
+
+    @property
+    def slots(self) -> int: ...
+    @property
+    def moved_at(self) -> float: ...
+    @property
+    def waiting(self) -> int: ...
+    @property
+    def load(self) -> int: ...
+    def submit(self, contexts: Iterable[Context]) -> None: ...
+    def recall(self) -> list[Context]: ...
+
+
+class Pump:
+    """Sends what the feed wants to send, and gives the executor what comes."""
+
+    def __init__(
+        self, feed: Feed, client: AsyncPenstock, executor: Executor, worker: Worker
+    ) -> None:
+        self.feed = feed
+        self.source = feed.source
+        self.executor = executor
+        self.lock = threading.Lock()
+        """held in every call of the feed; short, and never across a request"""
+        self._client = client
+        self._worker = worker
+        self._loop = asyncio.get_running_loop()
+        self._inbox: deque[Context] = deque()
+        """what has ended and the feed does not know yet"""
+        self._is_told = False
+        self._told_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self.timer_at = inf
+        self._requests: set[asyncio.Task[Any]] = set()
+        self._failure: asyncio.Future[None] = self._loop.create_future()
+        self._is_between = asyncio.Event()
+        self.source.done = self.done
+        self.source.noted = self.noted
+
+    async def serve(self) -> None:
+        """Claim and report until the feed is closed. Raises what ends it before."""
+        self.turn()
+        await self._failure
+
+    # From the executor, in the thread where the work ran.
+
+    def done(self, context: Context) -> None:
+        source = self.source
+        if source.is_closed or source.lease.is_lost:
+            # Its task is another worker's by now, or about to be: nothing may be said about it.
+            self.tell(self._worker.room_made)
+            return
+        source.prepare(context)
+        self._inbox.append(context)
+        if self._is_told:
+            return
+        now = perf_counter()
+        pending = len(self._inbox) + len(self.feed.outcomes)
+        is_running_dry = self.executor.waiting <= pending // 2
+        if is_running_dry or now - self._told_at > _REPORT_EVERY_S:
+            self._is_told = True
+            self._told_at = now
+            self.tell(self._report)
+
+    def noted(self, context: Context) -> None:
+        self.tell(lambda: self._noted(context))
+
+    def tell(self, act: Callable[[], None]) -> None:
+        """Have something done on the event loop, from any thread."""
+        with suppress(RuntimeError):  # the worker has ended meanwhile, and its loop with it
+            self._loop.call_soon_threadsafe(act)
+
+    # From the worker, on its event loop.
+
+    def heard(self, channel: str, message: bytes) -> None:
+        """A message has come."""
+        try:
+            event = self.source.hear(channel, message)
+        except Exception as error:
+            self.not_understood(error)
+            return
+        is_pushed = False
+        with self.lock:
+            if isinstance(event, Cancelled):
+                self.feed.cancelled(event)
+            elif isinstance(event, Context):
+                is_pushed = self.feed.pushed(event, monotonic())
+            elif event is not None:
+                self.feed.woken(monotonic())
+        if is_pushed:
+            self._begin(Begin([event], is_first=False))  # type: ignore[list-item]
+        self.turn()
+
+    def not_understood(self, error: Exception) -> None:
+        """A message has no work in it; it can still be about some that is to be found."""
+        log.warning("a message makes no sense queue=%s error=%r", self.source.queue, error)
+        self.tell(self.look_again)
+
+    def happen(self, event: Callable[[float], None]) -> None:
+        """Tell the feed that something has happened, and do what follows."""
+        with self.lock:
+            event(monotonic())
+        self.turn()
+
+    def look_again(self) -> None:
+        self.happen(self.feed.look_again)
+
+    def pause(self, is_paused: bool) -> None:
+        self.happen(lambda now: self.feed.paused(is_paused, now))
+
+    def report(self) -> None:
+        """Report what is done, if it was held back to go with work that now takes longer."""
+        if self._inbox or self.feed.outcomes:
+            self._report()
+
+    async def stop_accepting(self) -> None:
+        """Start nothing more, and let others have what was meant for this worker."""
+        with self.lock:
+            request = self.feed.stopping()
+        await self._send(request)
+        self.turn()
+
+    async def hold_back(self) -> None:
+        """Claim nothing until `go_on`; returns when no claim is under way."""
+        with self.lock:
+            self.feed.hold_back()
+        while not self.feed.is_between_requests:
+            self._is_between.clear()
+            await self._is_between.wait()
+
+    async def drained(self) -> None:
+        """Returns when nothing is held and everything has been reported."""
+        while not self.is_done:
+            self._is_between.clear()
+            await self._is_between.wait()
+
+    async def give_back(self, contexts: list[Context]) -> None:
+        """Return what was not begun. To be called while the feed is held back."""
+        with self.lock:
+            request = self.feed.give_back(contexts)
+        await self._send(request)
+
+    def close(self) -> None:
+        """What is still held is this worker's no more; whatever comes of it is dropped."""
+        with self.lock:
+            self.feed.close()
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in self._requests:
+            task.cancel()
+        if not self._failure.done():
+            self._failure.set_result(None)
+
+    @property
+    def is_stalled(self) -> bool:
+        """Work waits behind some that takes long."""
+        executor = self.executor
+        return executor.waiting > 0 and perf_counter() - executor.moved_at > TOO_LONG_S
+
+    @property
+    def is_done(self) -> bool:
+        """Nothing is held and everything has been reported."""
+        return not self._inbox and self.feed.is_done
+
+    @property
+    def has_inbox(self) -> bool:
+        return bool(self._inbox)
+
+    def fail(self, error: BaseException) -> None:
+        """Nothing more can be done here."""
+        if not self._failure.done():
+            self._failure.set_exception(error)
+
+    def turn(self) -> None:
+        """Do everything that the feed wants to have done now."""
+        try:
+            self._turn()
+        except Exception as error:
+            self.fail(error)
+
+    def _turn(self) -> None:
+        while not self.feed.is_closed:
+            with self.lock:
+                self.take_inbox()
+                step = self.feed.next(monotonic(), self._worker.owed(self.feed))
+                wake_at = self.feed.wake_at
+            if step is None:
+                self._set_timer(wake_at)
+                break
+            is_pipelined = isinstance(step, Request) and self.feed.has_unopened
+            self.take(step)
+            if is_pipelined:
+                # So that it is on its way before what came is unpacked.
+                self._loop.call_soon(self.turn)
+                break
+        if self.feed.is_between_requests:
+            self._is_between.set()
+
+    def resume(self, step: Step | None) -> None:
+        """Go on with a step that another driver was told, and could not do."""
+        if step is not None:
+            self.take(step)
+        self.turn()
+
+    def take(self, step: Step) -> None:
+        """Do one thing that the feed wants to have done."""
+        if isinstance(step, Begin):
+            self._begin(step)
+        elif isinstance(step, Cancel):
+            for context in step.contexts:
+                self.source.cancel(context)
+        elif isinstance(step, Fire):
+            self._start(self._fire(step.schedules))
+        else:
+            self._start(self._exchange(step, is_aside=step is not self.feed.asking))
+
+    def take_inbox(self) -> None:
+        """Tell the feed what has ended. To be called under the lock."""
+        inbox = self._inbox
+        if inbox:
+            self.feed.done([inbox.popleft() for _ in range(len(inbox))])
+
+    # Everything else.
+
+    def _report(self) -> None:
+        self._is_told = False
+        with self.lock:
+            self.take_inbox()
+            self.feed.report(monotonic())
+        self.turn()
+
+    def _noted(self, context: Context) -> None:
+        with self.lock:
+            self.feed.noted(context, monotonic())
+            wake_at = self.feed.wake_at
+        self._set_timer(wake_at)
+
+    def _begin(self, step: Begin) -> None:
+        if step.is_first:
+            self._worker.work_found(self.feed)
+        executor, contexts = self.executor, step.contexts
+        # Before the threads have them, as all that is done afterwards keeps these from beginning.
+        is_behind = executor.load + len(contexts) > executor.slots
+        if is_behind or self._inbox or self.feed.outcomes:
+            self._worker.tasks_wait()
+        executor.submit(contexts)
+
+    def _set_timer(self, at: float) -> None:
+        if at == self.timer_at:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.timer_at = at
+        if at < inf and not self.feed.is_closed:
+            self._timer = self._loop.call_later(max(0.0, at - monotonic()), self._timer_due)
+
+    def _timer_due(self) -> None:
+        self._timer, self.timer_at = None, inf
+        self.turn()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._requests.add(task)
+        task.add_done_callback(self._requests.discard)
+
+    async def _exchange(self, request: Request, is_aside: bool) -> None:
+        try:
+            await self._send(request)
+        except Exception as error:
+            if not is_aside:
+                self.fail(error)
+                return
+            log.error("a background task failed queue=%s error=%r", self.source.queue, error)
+            with self.lock:
+                self.feed.unanswered(request, monotonic())
+        self.turn()
+        self._worker.room_made(self)
+        if self.feed.lease.is_lost or not self.feed.is_accepting:
+            self._worker.changed()
+
+    async def _send(self, request: Request) -> None:
+        store, command = self._client.store, request.command
+        answer = await (store.run_once(command) if callable(command) else store.run(command))
+        with self.lock:
+            if not self.feed.is_closed:
+                self.feed.answered(request, answer, monotonic())
+
+    async def _fire(self, schedules: list[str]) -> None:
+        try:
+            sent = await fire_schedules(self._client, self.source.keys, schedules)
+        except Exception as error:
+            log.error("a background task failed queue=%s error=%r", self.source.queue, error)
+            sent = 0
+        self.happen(lambda now: self.feed.fired(sent > 0, now))
