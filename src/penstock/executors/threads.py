@@ -30,7 +30,7 @@ class Handoff(Protocol):
 
 
 class ThreadExecutor(Backlog):
-    """A fixed number of threads that take tasks from one line.
+    """A fixed number of threads that take tasks from one backlog.
 
     If there is a handoff, one of the idle threads waits there instead, and is called back when the
     others do not suffice.
