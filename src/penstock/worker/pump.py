@@ -61,6 +61,7 @@ class Pump:
         self._inbox: deque[Context] = deque()
         """what has ended and the feed does not know yet"""
         self._is_told = False
+        """the loop knows that something has ended, and will report it"""
         self._told_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self.timer_at = inf
@@ -214,6 +215,10 @@ class Pump:
     def _turn(self) -> None:
         while not self.feed.is_closed:
             with self.lock:
+                if self.feed.asking is None:
+                    # Before the inbox is looked at, so that nothing in it is forgotten. While a
+                    # request is under way, a slot need not tell again: nothing can be reported.
+                    self._is_told = False
                 self.take_inbox()
                 step = self.feed.next(monotonic(), self._worker.owed(self.feed))
                 wake_at = self.feed.wake_at
@@ -256,7 +261,6 @@ class Pump:
     # Everything else.
 
     def _report(self) -> None:
-        self._is_told = False
         with self.lock:
             self.take_inbox()
             self.feed.report(monotonic())
