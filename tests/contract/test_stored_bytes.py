@@ -118,7 +118,7 @@ def test_facts(world: World) -> None:
     world.send(FULL)
     claim = world.run(jobs.start_jobs, "w1", 1)
     running = world.client.hget(world.key("facts"), JOB).hex()
-    world.report(claim.jobs[0].process, "final", ERROR)
+    world.report(claim.found[0].process, "final", ERROR)
 
     assert running == (
         f"{LAYOUT}7500{FIRST}{NOW}{FIRST}000000{NOW}{NOW}{NOW}{NEVER}{PROCESS}00000004"
@@ -134,7 +134,7 @@ def test_an_attempt_and_its_entry_in_the_history(world: World) -> None:
     world.run(jobs.join_jobs, "w1", None, "i1")
     world.send(FULL)
     claim = world.run(jobs.start_jobs, "w1", 1)
-    world.report(claim.jobs[0].process, "failed", ERROR)
+    world.report(claim.found[0].process, "failed", ERROR)
     history = world.client.xrange(world.key("history"))
 
     assert world.client.lrange(world.key("attempts"), 0, -1)[0].hex() == (
@@ -160,7 +160,7 @@ def test_a_notice_and_an_event(world: World) -> None:
     events, notices = world.hear(world.queue.events), world.hear(world.queue.ending_channel(JOB))
     world.send(FULL)
     claim = world.run(jobs.start_jobs, "w1", 1)
-    world.report(claim.jobs[0].process, "done", b"7")
+    world.report(claim.found[0].process, "done", b"7")
 
     assert [next(events).hex() for _ in range(3)] == [
         f"08656e717565756564{ID}{NOW}000005656d61696c00",
