@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.client._sync.job_scan import read_job_queue
-from penstock.client._sync.key_scan import scan_keys
+from penstock.client.fsck import read_job_queue, scan_keys
 from penstock.model.job_invariants import job_violations
 from penstock.store.keys import NamespaceKeys
 

@@ -128,7 +128,7 @@ def test_a_job_that_kills_its_workers_is_poison_and_takes_no_other_with_it(
         return sum(world.jobs.counts()[state] for state in ("done", "dead")) == 13
 
     until(is_over, 60)
-    # Whoever recovered the last one may still be about to take it off the list of workers.
+    # The worker that recovered the last one may still be about to take it off the list of workers.
     until(lambda: all(worker.is_alive for worker in world.ps.workers()), 20)
     world.fleet.stop()
 

@@ -1,4 +1,4 @@
-"""What whoever listens to a queue is told."""
+"""What a program that listens to a queue is told."""
 
 from __future__ import annotations
 

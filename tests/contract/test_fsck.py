@@ -10,7 +10,6 @@ import pytest
 
 import penstock
 from penstock.client import fsck
-from penstock.client._sync import task_scan
 from penstock.errors import LeaseLost
 from penstock.store.commands import queues
 from penstock.store.keys import NamespaceKeys
@@ -106,7 +105,7 @@ def test_a_busy_system_gives_no_false_alarm(
     small: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(task_scan, "_SMALL", small)
+    monkeypatch.setattr("penstock.client._sync.task_scan._SMALL", small)
     queue.enqueue(b"first")
     stopping = threading.Event()
     threads = [threading.Thread(target=_produce, args=(ps, queue.name, stopping))]
@@ -308,7 +307,7 @@ def test_every_damage_is_found_and_named(
     small: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(task_scan, "_SMALL", small)
+    monkeypatch.setattr("penstock.client._sync.task_scan._SMALL", small)
     damage, expected = DAMAGES[name]
     worker.heartbeat.stop()
     damage(redis_client, keys, namespace_keys)

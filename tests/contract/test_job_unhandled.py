@@ -1,4 +1,4 @@
-"""Jobs that came up when somebody asked who does not handle them: whoever does is told."""
+"""Jobs that came up when a worker asked that does not handle them: one that does is told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every slot of a schedule is fired once, whoever tries; missed ones as was asked for."""
+"""Every slot of a schedule is fired once, however many try; missed ones as was asked for."""
 
 from __future__ import annotations
 

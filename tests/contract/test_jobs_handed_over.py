@@ -144,7 +144,7 @@ def test_whoever_does_not_offer_is_woken(
 
 def test_an_offer_ends_with_the_wait(mail: penstock.Jobs, taker: Taker) -> None:
     mail.pause()
-    mail.resume()  # wakes whoever waits
+    mail.resume()  # wakes the workers that wait
 
     mail.add("email")
 

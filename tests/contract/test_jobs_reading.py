@@ -1,4 +1,4 @@
-"""Whoever waits for a job reads how it ends; also if others wait, and if something goes wrong."""
+"""A caller that waits for a job reads how it ends; also if others wait, or something fails."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def ask(mail: penstock.Jobs, hand: Hand, value: object) -> Any:
 
 
 def client_that_has_waited(url: str, namespace: str, hand: Hand) -> penstock.Penstock:
-    """Its channel is open, and whoever waits next reads."""
+    """Its channel is open, and the next caller that waits reads."""
     client = penstock.connect(url, namespace=namespace)
     for _ in range(3):
         ask(client.jobs("mail"), hand, "before")
@@ -184,7 +184,7 @@ def test_what_others_wait_for_is_read_while_one_waits(
 def test_an_interrupted_wait_loses_nothing(
     mail: penstock.Jobs, hand: Hand, readers: Readers
 ) -> None:
-    """Neither for whoever was interrupted nor for others."""
+    """Neither for the caller that was interrupted nor for others."""
     job, other = mail.add("email"), mail.add("email")
     handed = [hand.take_one(), hand.take_one()]
     with ThreadPoolExecutor(1) as thread:

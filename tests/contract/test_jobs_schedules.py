@@ -1,4 +1,4 @@
-"""Schedules: every slot is fired once, by whoever is there, and missed ones as was asked for."""
+"""Schedules: one worker fires each slot once, and missed ones as was asked for."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ NOT_APPLICABLE = {
     42: "HTTP belongs to the web part; the moves behind it are in test_jobs_bad_input",
     43: "HTTP belongs to the web part; the search behind it is in test_jobs_looking",
     44: "HTTP belongs to the web part; the pages behind it are in test_jobs_looking",
-    45: "there is no promoter and no lock: whoever claims promotes, in the same step",
+    45: "there is no promoter and no lock: a worker that claims promotes, in the same step",
     46: "there is no sweeper and no acknowledgement: a worker ends its own job, a lease the worker",
     47: "ids are 13 characters that sort as they were made, so nothing need be put before them",
 }

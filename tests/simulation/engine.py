@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 LEASE_MS = 3_000
 HEARTBEAT_MS = 1_000
 RECOVERY_MS = 2 * LEASE_MS + 3 * HEARTBEAT_MS
-"""a lease, another one if whoever recovered died too, and a beat to notice each"""
+"""a lease, another one if the worker that recovered died too, and a beat to notice each"""
 
 _UNORDERED = {"fail_worker": (1, 1), "list_paused_workers": (1, 1), "list_schedules": (2, 3)}
 """scripts that answer with a set or a hash -> where in the reply its items begin, and how many
@@ -111,7 +111,7 @@ class Engine:
         raise NotImplementedError
 
     def _execute(self, command: Command[Any], who: str, unsettled: set[str]) -> list[Any]:
-        """The command reaches the server. Whoever sent it then has to see to the `unsettled`
+        """The command reaches the server. Its sender then has to see to the `unsettled`
         incarnations: to create a queue with them, or to take them off the list of queues.
         """
         raise NotImplementedError
@@ -303,7 +303,7 @@ class Engine:
     # The acts after the trouble.
 
     def _end_trouble(self) -> None:
-        """Nothing goes wrong any more; what was stuck arrives; whoever was stopped goes on."""
+        """Nothing goes wrong any more; what was stuck arrives; programs that were stopped go on."""
         self.faults = Faults()
         while self._late:
             self._deliver_late(self.random.randrange(len(self._late)))

@@ -1,8 +1,9 @@
 """Wake-ups that are heard, in a simulation in which nobody is connected.
 
-Where nobody listens, whoever waits is woken by anything that comes in. With this, as on a server
-with subscribers, only as many are woken as there is work for, so that a wake-up can be lost on
-somebody who has no use for it. Whom it is does not depend on chance, as a replay must be one.
+Where nobody listens, every worker that waits is woken by anything that comes in. With this, as on a
+server with subscribers, only as many are woken as there is work for, so that a wake-up can be lost
+on a worker that has no use for it. Which worker that is does not depend on chance, as a replay must
+be one.
 """
 
 from __future__ import annotations

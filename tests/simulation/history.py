@@ -1,4 +1,4 @@
-"""What the clients were told, held against what happened: the promises, whoever keeps them.
+"""What the clients were told, held against what happened: the promises.
 
 The reference says what each operation does; this says what may be relied on, and knows nothing
 about how it is done.

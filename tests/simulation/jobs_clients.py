@@ -44,7 +44,7 @@ SCHEDULES = ("hourly", "nightly")
 _EXPECTED = (
     *(IllegalMove, JobNotFound, QueueNotFound, ScheduleNotFound, StoreUnavailable, QueueFull),
 )
-"""what may be in the way of whoever turns a knob"""
+"""what may be in the way of an operator"""
 
 
 async def produce(scheduler: JobScheduler, program: Program) -> None:

@@ -195,7 +195,7 @@ class JobHistory:
             self.sometimes["worker recovered with its jobs"] += 1
 
     def _nobody_sleeps_beside_work(self, change: Change) -> None:
-        """Whoever waits to be woken has nothing to do, as far as is known without a clock."""
+        """A worker that waits to be woken has nothing to do, as far as is known without a clock."""
         new = change.new
         if self._is_heard:
             return  # then others may be on their way

@@ -139,7 +139,7 @@ JOB_MUTATIONS = [
         seed=0,
     ),
     Mutation(
-        "a unique key is given to whoever comes",
+        "a unique key is given to every job that comes",
         "    elseif holder then",
         "    elseif false then",
         "key",

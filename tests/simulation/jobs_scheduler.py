@@ -254,7 +254,7 @@ class JobScheduler(Engine):
     # Who is there.
 
     def _populate(self) -> None:
-        """Whoever has gone is replaced, as long as the world stays small."""
+        """Programs that have gone are replaced, as long as the world stays small."""
         alive = [program for program in self._programs if program.routines]
         self._programs = alive
         count = {kind: sum(p.kind == kind for p in alive) for kind in jobs_clients.ROUTINES}

@@ -88,14 +88,14 @@ MUTATIONS = [
         seed=0,
     ),
     Mutation(
-        "whoever overslept judges the others",
+        "a worker that overslept judges the others",
         "if sweep > 0 and tonumber(ends_at) >= now then",
         "if sweep > 0 then",
         "judged others though its own lease had run out",
         seed=2,
     ),
     Mutation(
-        "whoever comes second goes on although its incarnation is not the queue's",
+        "the client that comes second goes on although its incarnation is not the queue's",
         "if known and incarnation ~= '' and incarnation ~= known then",
         "if false then",
         "nobody crashed, but",

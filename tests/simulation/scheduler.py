@@ -208,7 +208,7 @@ class Scheduler(Engine):
     # Who is there.
 
     def _populate(self) -> None:
-        """Whoever has gone is replaced, as long as the world stays small."""
+        """Programs that have gone are replaced, as long as the world stays small."""
         alive = [program for program in self._programs if program.routines]
         self._programs = alive
         serving = [program for program in alive if program.is_serving]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def busy_interpreter() -> Iterator[None]:
-    """Whoever lets go of the interpreter gets it back late."""
+    """A thread that lets go of the interpreter gets it back late."""
     is_over = threading.Event()
 
     def burn() -> None:

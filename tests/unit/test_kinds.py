@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 
 from penstock.cli.queue_views import VIEWS
-from penstock.client._async.kind_checks import KIND_CHECKS as ASYNC_CHECKS
-from penstock.client._sync.kind_checks import KIND_CHECKS
+from penstock.client.fsck import ASYNC_KIND_CHECKS, KIND_CHECKS
 from penstock.errors import UnknownLayout
 from penstock.model.queues import KindName, QueueKind
 from penstock.store.keys import Key, NamespaceKeys, QueueKeys, declared_keys, key_types
@@ -49,7 +48,7 @@ def lacks(kind: Kind, samples: Samples | None, checked: Iterable[str] = KIND_CHE
 @pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
 def test_a_kind_has_all_that_it_needs(kind: Kind) -> None:
     assert lacks(kind, SAMPLES.get(kind.name)) == []
-    assert lacks(kind, SAMPLES.get(kind.name), ASYNC_CHECKS) == []
+    assert lacks(kind, SAMPLES.get(kind.name), ASYNC_KIND_CHECKS) == []
 
 
 class NoKeys:
@@ -103,7 +102,7 @@ def test_a_kind_that_is_nowhere_listed_is_found() -> None:
 
 def test_all_tables_have_the_same_kinds() -> None:
     assert list(KINDS) == list(get_args(KindName)) == list(SAMPLES)
-    assert KINDS.keys() == KIND_CHECKS.keys() == ASYNC_CHECKS.keys()
+    assert KINDS.keys() == KIND_CHECKS.keys() == ASYNC_KIND_CHECKS.keys()
     assert set(get_args(QueueKind)) == {*KINDS, "undecided"} == set(VIEWS)
 
 

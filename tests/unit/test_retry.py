@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.connection._sync import store as sync_store
 from penstock.connection.address import parse_url
 from penstock.connection.retry import REPEATABLE_S, Patience
 from penstock.connection.store import Store
@@ -111,7 +110,7 @@ def test_a_numbered_request_is_given_up_before_its_number_is_forgotten(
         raise ConnectionLost("lost")
 
     monkeypatch.setattr(store.router, "exchange", fail)
-    monkeypatch.setattr(sync_store, "pause", lambda seconds: None)
+    monkeypatch.setattr("penstock.connection._sync.store.pause", lambda seconds: None)
     keys = NamespaceKeys("n").queue("q")
 
     with pytest.raises(StoreUnavailable, match=r"gave no answer in 30\d\d s .lost."):

@@ -64,7 +64,7 @@ def test_a_job_that_fails_is_dead_and_says_why(
         assert message in info.error.message
         [attempt] = job.attempts()
         assert (attempt.number, attempt.outcome, attempt.error) == (1, "failed", info.error)
-    assert good.result(20), "whoever comes next finds the worker in good health"
+    assert good.result(20), "the next job finds the worker in good health"
 
 
 @everywhere

@@ -32,7 +32,7 @@ def test_a_delayed_job_starts_at_its_time_and_until_then_nobody_asks(
 
         job.result(20)
 
-        # One look at the job by whoever waits for it, one start, one report; perhaps a wake-up.
+        # A look at the job by the caller that waits, a start, a report; perhaps a wake-up.
         assert commands_of(own_server)["evalsha"] <= 5
         info = job.info()
         assert 0 <= info.started_at - info.due_at < 1
