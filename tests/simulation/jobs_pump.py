@@ -122,7 +122,7 @@ class SimulatedPump:
                     job.lines.append(b"half of it")
             self._source.prepare(job)
         if done:
-            self.feed.done(done)
+            self.feed.outcomes.extend(done)
             self.feed.report(self._now_s())
 
     def unheard(self) -> list[int]:

@@ -99,7 +99,7 @@ class World:
             context.took_s = took_s
             self.source.prepare(context)
         self.slots.load -= len(contexts)
-        self.feed.done(contexts)
+        self.feed.outcomes.extend(contexts)
         self.feed.report(self.now)
 
     def run(self, *processes: int) -> list[Context]:
@@ -424,7 +424,7 @@ def test_a_job_that_was_missed_is_found_and_its_late_message_is_nothing_new() ->
     assert world.steps() == ["find_pushed"]
     assert world.answer([Job(9)])[:2] == ["begin [9]", "find_cancelled"]
     [late] = world.source.contexts([Job(9)], 9)
-    world.feed.done(world.begun)
+    world.feed.outcomes.extend(world.begun)
     world.end()
     world.steps()
 
@@ -448,7 +448,9 @@ def test_one_outcome_is_reported_alone_if_there_is_nothing_else_to_do() -> None:
 
 BUSY: dict[str, Callable[[World], object]] = {
     "a wake-up": lambda world: world.feed.woken(NOW),
-    "something else to report": lambda world: world.feed.done(world.source.contexts([Job(8)], 8)),
+    "something else to report": lambda world: world.feed.outcomes.extend(
+        world.source.contexts([Job(8)], 8)
+    ),
     "something else that runs": lambda world: setattr(world.slots, "load", 1),
     "a pause": lambda world: world.feed.paused(True, NOW),
     "a stop": lambda world: world.feed.stopping(),

@@ -95,7 +95,7 @@ class VirtualPump:
     async def report(self, context: VirtualContext) -> None:
         """Say what came of a job, and ask for the next one."""
         self._source.prepare(context)
-        self._feed.done([context])
+        self._feed.outcomes.append(context)
         self._feed.report(self._now_s())
         await self._turn()
 

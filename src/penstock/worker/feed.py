@@ -24,8 +24,6 @@ from penstock.worker.source import NOTHING_TOLD, Begin, Cancel, Cancelled, Fire,
 from penstock.worker.totals import Totals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from penstock.executors.context import Context
     from penstock.model.claims import Claim
     from penstock.worker.source import Source, Step
@@ -69,7 +67,9 @@ class Feed:
         self.held: dict[int, Context] = {}
         """by process; also what is done and not reported yet"""
         self.outcomes: deque[Context] = deque()
-        """what is done and not reported yet"""
+        """what is done and not reported yet; a driver adds to it without the lock, as a deque takes
+        that in one step and a slot must not wait
+        """
         self.totals = Totals()
         self.started = 0
         """how much, in the account of the order of queues"""
@@ -111,12 +111,8 @@ class Feed:
         self.look_again(now)
         self._ask(self.source.find_cancelled())
 
-    def done(self, contexts: Iterable[Context]) -> None:
-        """Work has ended. It is reported when that is worth a request: see `report`."""
-        self.outcomes.extend(contexts)
-
     def report(self, now: float) -> None:
-        """Report what is done now, not when there is more of it."""
+        """Work has ended, and is in `outcomes`: report it now, not when there is more of it."""
         self._exchange.is_due = True
 
     def noted(self, context: Context, now: float) -> None:
@@ -446,7 +442,7 @@ class Feed:
         if claim.word == "not_working":
             self.lease.lose()
         contexts = self.source.contexts(claim.found, claim.first_process) if claim.found else []
-        self.held.update((context.token, context) for context in contexts)
+        self.held.update({context.token: context for context in contexts})
         self._cancellations.apply(contexts)
         self._cancellations.opened(is_asking=self._exchange.request is not None)
         if contexts and not self.is_accepting:

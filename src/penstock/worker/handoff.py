@@ -109,7 +109,7 @@ class Handoff:
     def _report(self, context: Context) -> bool:
         self._last = None
         pump, feed = self._pump, self._feed
-        if context.outcome != "done" or pump.has_inbox:
+        if context.outcome != "done":
             return False
         self._source.prepare(context)
         with pump.lock:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections import deque
 from contextlib import suppress
 from math import inf
 from time import monotonic, perf_counter
@@ -58,8 +57,6 @@ class Pump:
         self._client = client
         self._worker = worker
         self._loop = asyncio.get_running_loop()
-        self._inbox: deque[Context] = deque()
-        """what has ended and the feed does not know yet"""
         self._is_told = False
         """the loop knows that something has ended, and will report it"""
         self._told_at = 0.0
@@ -85,16 +82,16 @@ class Pump:
             self.tell(self._worker.room_made)
             return
         source.prepare(context)
-        self._inbox.append(context)
+        outcomes = self.feed.outcomes
+        outcomes.append(context)
         if self._is_told:
             return
         now = perf_counter()
-        pending = len(self._inbox) + len(self.feed.outcomes)
-        is_running_dry = self.executor.waiting <= pending // 2
+        is_running_dry = self.executor.waiting <= len(outcomes) // 2
         if is_running_dry or now - self._told_at > _REPORT_EVERY_S:
             self._is_told = True
             self._told_at = now
-            self.tell(self._report)
+            self.tell(self.report)
 
     def noted(self, context: Context) -> None:
         self.tell(lambda: self._noted(context))
@@ -144,8 +141,8 @@ class Pump:
 
     def report(self) -> None:
         """Report what is done, if it was held back to go with work that now takes longer."""
-        if self._inbox or self.feed.outcomes:
-            self._report()
+        if self.feed.outcomes:
+            self.happen(self.feed.report)
 
     async def stop_accepting(self) -> None:
         """Start nothing more, and let others have what was meant for this worker."""
@@ -164,7 +161,7 @@ class Pump:
 
     async def drained(self) -> None:
         """Returns when nothing is held and everything has been reported."""
-        while not self.is_done:
+        while not self.feed.is_done:
             self._is_between.clear()
             await self._is_between.wait()
 
@@ -191,15 +188,6 @@ class Pump:
         executor = self.executor
         return executor.waiting > 0 and perf_counter() - executor.moved_at > TOO_LONG_S
 
-    @property
-    def is_done(self) -> bool:
-        """Nothing is held and everything has been reported."""
-        return not self._inbox and self.feed.is_done
-
-    @property
-    def has_inbox(self) -> bool:
-        return bool(self._inbox)
-
     def fail(self, error: BaseException) -> None:
         """Nothing more can be done here."""
         if not self._failure.done():
@@ -216,10 +204,9 @@ class Pump:
         while not self.feed.is_closed:
             with self.lock:
                 if self.feed.asking is None:
-                    # Before the inbox is looked at, so that nothing in it is forgotten. While a
-                    # request is under way, a slot need not tell again: nothing can be reported.
+                    # Before outcomes are looked at, so that none is forgotten. While a request is
+                    # under way, a slot need not tell again: nothing can be reported.
                     self._is_told = False
-                self.take_inbox()
                 step = self.feed.next(monotonic(), self._worker.owed(self.feed))
                 wake_at = self.feed.wake_at
             if step is None:
@@ -252,19 +239,7 @@ class Pump:
         else:
             self._start(self._exchange(step, is_aside=step is not self.feed.asking))
 
-    def take_inbox(self) -> None:
-        """Tell the feed what has ended. To be called under the lock."""
-        inbox = self._inbox
-        if inbox:
-            self.feed.done([inbox.popleft() for _ in range(len(inbox))])
-
     # Everything else.
-
-    def _report(self) -> None:
-        with self.lock:
-            self.take_inbox()
-            self.feed.report(monotonic())
-        self.turn()
 
     def _noted(self, context: Context) -> None:
         with self.lock:
@@ -278,7 +253,7 @@ class Pump:
         executor, contexts = self.executor, step.contexts
         # Before the threads have them, as all that is done afterwards keeps these from beginning.
         is_behind = executor.load + len(contexts) > executor.slots
-        if is_behind or self._inbox or self.feed.outcomes:
+        if is_behind or self.feed.outcomes:
             self._worker.tasks_wait()
         executor.submit(contexts)
 

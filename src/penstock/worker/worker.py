@@ -385,4 +385,4 @@ class Worker:
         return sum(pump.feed.load for pump in self._pumps)
 
     def _is_done(self) -> bool:
-        return all(pump.is_done for pump in self._pumps)
+        return all(pump.feed.is_done for pump in self._pumps)
