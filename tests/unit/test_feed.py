@@ -348,7 +348,11 @@ def test_a_failed_task_is_reported_before_the_claim() -> None:
     world.end(first, second)
 
     assert world.steps() == ["report [5]"]
-    assert world.answer(Failed(0, [])) == ["report [6]"]
+    world.feed.hold_back()
+    world.answer(Failed(0, []))
+    assert not world.feed.is_done, "that the other one was stopped is still to be said"
+    world.feed.go_on(NOW)
+    assert world.steps() == ["report [6]"]
     assert world.answer([]) == ["claim limit=2"]
     assert world.feed.totals.failed == 1
 

@@ -342,8 +342,8 @@ class Feed:
     @property
     def is_done(self) -> bool:
         """Nothing is held and everything has been reported."""
-        is_reported = not self.outcomes and not self._exchange.reporting
-        return not self.held and is_reported and self.is_between_requests
+        unsaid = self.outcomes or self._exchange.reporting or self._exchange.apart
+        return not self.held and not unsaid and self.is_between_requests
 
     def room(self) -> int:
         """How much more may be held."""

@@ -334,7 +334,7 @@ class Worker:
 
     def room_made(self, by: Pump | None = None) -> None:
         for pump in self._pumps:
-            if pump is not by:
+            if pump is not by and pump.feed.wants_work:
                 pump.happen(pump.feed.room_made)
 
     def owed(self, feed: Feed) -> int:
