@@ -100,6 +100,15 @@ def server(servers: dict[str, RedisServer | RedisCluster]) -> RedisServer:
     return found
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Keep the names of tests short: each is in the environment of the servers that it starts, and
+    no program starts with one that is too long.
+    """
+    if isinstance(val, str | bytes) and len(val) > 200:
+        return f"{argname}-of-{len(val)}"
+    return None
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """What is about scripts or servers runs on every kind of store; `stores` says where what is
     about a client runs, as that would only do the same again elsewhere.
