@@ -178,9 +178,13 @@ class StoreError(PenstockError):
 
 
 class StoreUnavailable(StoreError):
-    """No answer within the time allowed; whether the last request took effect is unknown."""
+    """The store did not do what was asked within the time allowed: it gave no answer, could not be
+    reached, or answered that it cannot do it now.
+    """
 
     code = "store_unavailable"
+    may_have_taken_effect = True
+    """False if the request was never sent, or every try of it was answered"""
 
 
 class StoreFull(StoreError):

@@ -10,15 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.connection.address import parse_url
+from penstock.connection.answers import is_passing, store_error, unavailable
 from penstock.connection.retry import REPEATABLE_S, Patience
 from penstock.connection.store import Store
-from penstock.connection.wire import (
-    ConnectionLost,
-    ReplyError,
-    is_passing,
-    store_error,
-    unavailable,
-)
+from penstock.connection.wire import ConnectionLost, NotSent, ReplyError
 from penstock.errors import StoreError, StoreFull, StoreUnavailable
 from penstock.store.commands import tasks
 from penstock.store.keys import NamespaceKeys
@@ -162,6 +157,14 @@ def test_a_request_is_not_repeated_if_what_was_done_meanwhile_took_too_long(
 def test_an_error_that_passes_by_itself_is_known(text: str) -> None:
     assert is_passing(ReplyError(text))
 
+    error = unavailable(ADDRESS, 30.4, ReplyError(text), is_unanswered=False)
+
+    answer = text.rpartition(": -")[2]
+    said = f"the store at host:6379 answered {answer!r}, and no better within 30 s; nothing was "
+    assert str(error).startswith(f"{said}changed; ")
+    assert "can be reached" not in str(error)
+    assert not error.may_have_taken_effect
+
 
 @pytest.mark.parametrize(
     "text",
@@ -192,9 +195,31 @@ def test_a_full_store_is_told_apart(text: str) -> None:
 
 
 def test_what_is_said_of_a_store_that_does_not_answer() -> None:
-    error = unavailable(ADDRESS, 30.4, ConnectionLost("timed out"))
+    error = unavailable(ADDRESS, 30.4, ConnectionLost("timed out"), is_unanswered=True)
 
     assert str(error) == (
         "the store at host:6379 gave no answer in 30 s (timed out); whether the last request took "
         "effect is unknown; check that the server runs and can be reached"
     )
+
+
+def test_what_is_said_of_a_store_that_cannot_be_reached() -> None:
+    reason = NotSent("cannot connect to host:6379: refused")
+    error = unavailable(ADDRESS, 30.4, reason, is_unanswered=False)
+
+    assert str(error) == (
+        "the store at host:6379 could not be reached in 30 s (cannot connect to host:6379: "
+        "refused); the request was not sent; check that the server runs and can be reached"
+    )
+    assert not error.may_have_taken_effect
+
+
+def test_a_refusal_does_not_tell_what_became_of_an_earlier_try() -> None:
+    reason = ReplyError("READONLY You can't write against a read only replica.")
+    error = unavailable(ADDRESS, 30.4, reason, is_unanswered=True)
+
+    assert "an earlier try was not answered, so whether the last request took effect is" in str(
+        error
+    )
+    assert "it is a replica; give the URL of the primary" in str(error)
+    assert error.may_have_taken_effect

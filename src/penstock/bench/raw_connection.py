@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.connection.address import parse_url
+from penstock.connection.answers import store_error
 from penstock.connection.transport import Node
-from penstock.connection.wire import ReplyError, greeting, pack, store_error
+from penstock.connection.wire import ReplyError, greeting, pack
 from penstock.errors import InvalidArgument
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from penstock.cli.diagnosis import Finding
 from penstock.cli.options import Target, examples, with_store
 from penstock.cli.render import counted, print_json, print_table, printable, say
 from penstock.client.client import Penstock
-from penstock.connection.wire import ConnectionLost, ReplyError, pack, parse_info, store_error
+from penstock.connection.answers import store_error
+from penstock.connection.wire import ConnectionLost, NotSent, ReplyError, pack, parse_info
 from penstock.errors import PenstockError, UnknownLayout, UnsafeStore
 from penstock.store.script import Script, scripts
 
@@ -65,7 +66,7 @@ def _examine(at: Target) -> Iterator[Finding]:
                 if all(finding.level == "ok" for finding in findings):
                     yield from _readers(client)
     except ConnectionLost as error:
-        yield _unreachable(str(error))
+        yield _unreachable(error)
     except PenstockError as error:
         yield Finding("reachable", "problem", str(error))
 
@@ -95,7 +96,7 @@ def _server(client: Penstock, node: Node) -> Iterator[Finding]:
         info = parse_info(_ask(client, node, "INFO"))
         round_trip_s, ahead_s = _measure(client, node)
     except ConnectionLost as error:
-        yield _unreachable(str(error))
+        yield _unreachable(error)
         return
     except PenstockError as error:
         yield Finding("reachable", "problem", str(error))
@@ -210,9 +211,10 @@ def _ask(client: Penstock, node: Node, *parts: str) -> Any:
     return reply
 
 
-def _unreachable(reason: str) -> Finding:
+def _unreachable(error: ConnectionLost) -> Finding:
     advice = "check that the server runs, the URL, and what lies between"
-    return Finding("reachable", "problem", f"no answer: {reason}", advice)
+    message = str(error) if isinstance(error, NotSent) else f"no answer: {error}"
+    return Finding("reachable", "problem", message, advice)
 
 
 def _explained(finding: Finding) -> Text:

@@ -1,4 +1,4 @@
-"""What goes over a connection: packed commands and replies, and what an error reply means.
+"""What goes over a connection: packed commands and replies.
 
 Everything is RESP2 through hiredis; see docs/decisions/0001-redis-client-library.md for why.
 """
@@ -6,13 +6,12 @@ Everything is RESP2 through hiredis; see docs/decisions/0001-redis-client-librar
 from __future__ import annotations
 
 import binascii
-import re
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import hiredis
 
-from penstock.errors import ProtocolError, StoreError, StoreFull, StoreUnavailable, UnsafeStore
+from penstock.errors import UnsafeStore
 from penstock.store.command import Prepacked
 
 if TYPE_CHECKING:
@@ -27,24 +26,13 @@ if TYPE_CHECKING:
 ReplyError = hiredis.ReplyError
 SLOTS = 16384
 
-# The server is there but cannot answer now; the same request may go through a moment later.
-_PASSING = (
-    "LOADING",
-    "BUSY",
-    "MASTERDOWN",
-    "CLUSTERDOWN",
-    "TRYAGAIN",
-    "READONLY",
-    "NOREPLICAS",
-    "MISCONF",
-    "ERR max number of clients reached",
-)
-# Before Redis 7 an error inside a script comes wrapped in one about the script.
-_IN_SCRIPT = re.compile(r"ERR Error running script [^@]*@user_script:\d+: (@user_script: \d+: -)?")
-
 
 class ConnectionLost(Exception):
     """The connection ended before the reply came: the request may or may not have taken effect."""
+
+
+class NotSent(ConnectionLost):
+    """The request did not get to a server that could do it, so it has had no effect."""
 
 
 def pack(*parts: Argument) -> bytes:
@@ -112,52 +100,6 @@ def slot_of(key: str) -> int:
     return binascii.crc_hqx(tag.encode(), 0) % SLOTS
 
 
-def is_passing(error: Exception) -> bool:
-    return _reason(error).startswith(_PASSING)
-
-
-def store_error(error: Exception, address: Address) -> StoreError:
-    """An error reply as one of ours."""
-    text = _reason(error)
-    kind = text.partition(" ")[0]
-    if kind == "OOM":
-        return StoreFull(
-            f"the store at {address} is out of memory (maxmemory), so it accepts no new tasks; "
-            "let workers catch up, delete what is not needed, or raise maxmemory"
-        )
-    if kind in ("NOAUTH", "WRONGPASS"):
-        return StoreError(
-            f"the store at {address} refuses the login ({text}); check user and password in the URL"
-        )
-    if kind == "NOPERM":
-        return StoreError(
-            f"the store at {address} denies a command to this user ({text}); "
-            "grant it, or scripts could stop half way"
-        )
-    if kind == "WRONGTYPE":
-        return StoreError(
-            f"a key of penstock at {address} holds a value of another type ({text}); "
-            "nothing was changed; `penstock fsck` names the key"
-        )
-    if "hash value is not an integer" in text:
-        return StoreError(
-            f"a figure of penstock at {address} is not a number ({text}); `penstock fsck` names it"
-        )
-    return StoreError(f"the store at {address} answered {text!r}")
-
-
-def _reason(error: Exception) -> str:
-    return _IN_SCRIPT.sub("", str(error), count=1)
-
-
-def unavailable(address: Address, waited_s: float, error: Exception) -> StoreUnavailable:
-    return StoreUnavailable(
-        f"the store at {address} gave no answer in {waited_s:.0f} s ({error}); "
-        "whether the last request took effect is unknown; check that the server runs and can be "
-        "reached"
-    )
-
-
 def parse_info(text: bytes) -> dict[str, str]:
     """The reply to INFO."""
     lines = text.decode(errors="replace").splitlines()
@@ -198,13 +140,3 @@ def redirection(error: Exception) -> tuple[str, str, int] | None:
         return None
     host, _, port = rest.split(" ")[1].rpartition(":")
     return kind, host, int(port)
-
-
-def expect_ok(replies: list[Any], address: Address) -> None:
-    for reply in replies:
-        if isinstance(reply, ReplyError):
-            if is_passing(reply):
-                raise ConnectionLost(str(reply))
-            raise store_error(reply, address)
-        if reply != b"OK":
-            raise ProtocolError(f"the store at {address} greeted with {reply!r} instead of OK")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.connection.wire import ConnectionLost, ReplyError, pack, store_error, unavailable
+from penstock.connection.answers import store_error, unavailable
+from penstock.connection.wire import ConnectionLost, ReplyError, pack
 from penstock.store.commands import checks
 from penstock.store.keys import KeyName, key_types
 from penstock.store.kinds import KINDS
@@ -79,7 +80,7 @@ async def _scan(store: AsyncStore, pattern: str) -> AsyncIterator[str]:
                     break
     except ConnectionLost as error:
         # Not repeated: the caller begins a check that was cut off again.
-        raise unavailable(store.address, 0, error) from error
+        raise unavailable(store.address, 0, error, is_unanswered=False) from error
 
 
 async def _classify(store: AsyncStore, keys: NamespaceKeys, key: str, found: KeyScan) -> None:

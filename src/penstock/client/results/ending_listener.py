@@ -6,8 +6,9 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from penstock.connection.answers import is_passing, store_error
 from penstock.connection.transport import Listener
-from penstock.connection.wire import ConnectionLost, ReplyError, is_passing, pack, store_error
+from penstock.connection.wire import ConnectionLost, ReplyError, pack
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,6 +11,7 @@ from penstock.connection.address import Address, Endpoint
 from penstock.connection.wire import (
     SLOTS,
     ConnectionLost,
+    NotSent,
     ReplyError,
     greeting,
     pack,
@@ -118,7 +119,7 @@ class AsyncSentinelRouter(AsyncRouter):
                 reason = f"{endpoint} answered {str(answer)!r}"
             else:
                 reason = f"{endpoint} knows no master named {self.address.master!r}"
-        raise ConnectionLost(f"no Sentinel could name the master: {reason}")
+        raise NotSent(f"no Sentinel could name the master: {reason}")
 
 
 class AsyncClusterRouter(AsyncRouter):
@@ -152,14 +153,14 @@ class AsyncClusterRouter(AsyncRouter):
                 reply = await node.exchange(packed)
         if isinstance(reply, ReplyError) and redirection(reply):
             # Nodes that do not agree yet send a client in circles.
-            raise ConnectionLost(f"{node.endpoint} answered {str(reply)!r}")
+            raise NotSent(f"{node.endpoint} answered {str(reply)!r}")
         return reply
 
     async def node_for(self, key: str) -> AsyncNode:
         slot = slot_of(key)
         owner = self._owners[slot] or (await self._read_map())[slot]
         if owner is None:
-            raise ConnectionLost(f"no node of the cluster owns slot {slot}")
+            raise NotSent(f"no node of the cluster owns slot {slot}")
         return self._node(owner)
 
     async def every_node(self) -> Iterable[AsyncNode]:
@@ -194,7 +195,7 @@ class AsyncClusterRouter(AsyncRouter):
                 (range(first, last + 1), Endpoint((host or b"").decode() or endpoint.host, port))
                 for first, last, (host, port, *_), *_ in reply
             ]
-        raise ConnectionLost(f"no node of the cluster could be asked for its map: {reason}")
+        raise NotSent(f"no node of the cluster could be asked for its map: {reason}")
 
 
 def async_router(address: Address, timeout_s: float) -> AsyncRouter:

@@ -11,7 +11,8 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from penstock.connection.wire import OTHERS_FIRST, ConnectionLost, expect_ok, new_reader
+from penstock.connection.answers import expect_ok
+from penstock.connection.wire import OTHERS_FIRST, ConnectionLost, NotSent, new_reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +52,7 @@ class AsyncNode:
 
         With `others_first`, clients to which the commands publish are told before this reply comes.
 
-        Raises ConnectionLost if not all came.
+        Raises ConnectionLost if not all came, NotSent if the server cannot have got them.
         """
         if others_first:
             packed, replies = OTHERS_FIRST + packed, replies + 1
@@ -94,11 +95,13 @@ class AsyncNode:
                     )
         except OSError as error:
             reason = str(error) or "timed out"
-            raise ConnectionLost(f"cannot connect to {self.endpoint}: {reason}") from error
+            raise NotSent(f"cannot connect to {self.endpoint}: {reason}") from error
         try:
             expect_ok([await link.exchange(packed) for packed in self._greeting], self._address)
-        except BaseException:
+        except BaseException as error:
             link.close()
+            if isinstance(error, ConnectionLost):
+                raise NotSent(f"{self.endpoint} did not greet: {error}") from error
             raise
         return link
 
@@ -132,7 +135,7 @@ class _Link(asyncio.Protocol):
             self._waiting.append((self._nobody, now))
         self._waiting.append((future, now))
         if self.is_closed:
-            future.set_exception(ConnectionLost("the connection is closed"))
+            future.set_exception(NotSent("the connection is closed"))
             return future
         self._transport.write(packed)
         if self._watch is None:

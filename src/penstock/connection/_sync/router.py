@@ -13,6 +13,7 @@ from penstock.connection.address import Address, Endpoint
 from penstock.connection.wire import (
     SLOTS,
     ConnectionLost,
+    NotSent,
     ReplyError,
     greeting,
     pack,
@@ -120,7 +121,7 @@ class SentinelRouter(Router):
                 reason = f"{endpoint} answered {str(answer)!r}"
             else:
                 reason = f"{endpoint} knows no master named {self.address.master!r}"
-        raise ConnectionLost(f"no Sentinel could name the master: {reason}")
+        raise NotSent(f"no Sentinel could name the master: {reason}")
 
 
 class ClusterRouter(Router):
@@ -154,14 +155,14 @@ class ClusterRouter(Router):
                 reply = node.exchange(packed)
         if isinstance(reply, ReplyError) and redirection(reply):
             # Nodes that do not agree yet send a client in circles.
-            raise ConnectionLost(f"{node.endpoint} answered {str(reply)!r}")
+            raise NotSent(f"{node.endpoint} answered {str(reply)!r}")
         return reply
 
     def node_for(self, key: str) -> Node:
         slot = slot_of(key)
         owner = self._owners[slot] or (self._read_map())[slot]
         if owner is None:
-            raise ConnectionLost(f"no node of the cluster owns slot {slot}")
+            raise NotSent(f"no node of the cluster owns slot {slot}")
         return self._node(owner)
 
     def every_node(self) -> Iterable[Node]:
@@ -196,7 +197,7 @@ class ClusterRouter(Router):
                 (range(first, last + 1), Endpoint((host or b"").decode() or endpoint.host, port))
                 for first, last, (host, port, *_), *_ in reply
             ]
-        raise ConnectionLost(f"no node of the cluster could be asked for its map: {reason}")
+        raise NotSent(f"no node of the cluster could be asked for its map: {reason}")
 
 
 def router(address: Address, timeout_s: float) -> Router:

@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.connection._sync.router import router
 from penstock.connection._sync.transport import pause
+from penstock.connection.answers import is_passing, store_error, unavailable
 from penstock.connection.lanes import Lanes
 from penstock.connection.retry import REPEATABLE_S, Patience
 from penstock.connection.wire import (
     ConnectionLost,
+    NotSent,
     ReplyError,
     check_store,
-    is_passing,
     pack,
     pack_with,
     parse_info,
-    store_error,
-    unavailable,
     version_of,
 )
 from penstock.errors import StoreError, StoreUnavailable
@@ -131,6 +130,7 @@ class Store:
         digest = self._digests.get(script) or self._learn(script)
         packed = pack_with(("EVALSHA", digest, len(keys), *keys, *args), more)
         sent_at = time.monotonic() if meanwhile is not None else 0.0
+        is_unanswered = False
         try:
             reply = self.router.exchange(
                 keys[0], packed, meanwhile, others_first=script.tells_others
@@ -139,25 +139,42 @@ class Store:
                 return reply
             self._check(reply)
         except ConnectionLost as error:
+            is_unanswered = not isinstance(error, NotSent)
             if meanwhile is not None:
                 # What was done meanwhile may have taken longer than the store remembers numbers.
                 took_s = time.monotonic() - sent_at
                 if took_s > REPEATABLE_S:
-                    raise unavailable(self.address, took_s, error) from error
+                    raise unavailable(self.address, took_s, error, is_unanswered) from error
                 retry_for_s = min(retry_for_s or 0.0, REPEATABLE_S - took_s)
             self.router.forget()
-        return self._repeat(command, packed, retry_for_s)
+        return self._repeat(command, packed, retry_for_s, is_unanswered)
 
-    def _repeat(self, command: Command[R], packed: bytes, retry_for_s: float | None) -> list[Any]:
+    def _repeat(
+        self,
+        command: Command[R],
+        packed: bytes,
+        retry_for_s: float | None,
+        is_unanswered: bool,
+    ) -> list[Any]:
         """Send a command again that was not answered as it should be."""
         script, keys, args, _, more = command
         # EVAL runs the script and teaches it to the server, in case that is what was missing.
         text = script.text(self.dialect)
         tries = [pack_with(("EVAL", text, len(keys), *keys, *args), more), packed]
-        return self._persist(keys[0], tries, retry_for_s)  # type: ignore[no-any-return]
+        return self._persist(  # type: ignore[no-any-return]
+            keys[0], tries, retry_for_s, is_unanswered
+        )
 
-    def _persist(self, key: str, tries: list[bytes], retry_for_s: float | None) -> Any:
-        """Send the forms of one request one after the other until one is answered."""
+    def _persist(
+        self,
+        key: str,
+        tries: list[bytes],
+        retry_for_s: float | None,
+        is_unanswered: bool = False,
+    ) -> Any:
+        """Send the forms of one request one after the other until one is answered.
+        `is_unanswered` says that it was sent before, and no answer came.
+        """
         patience = Patience(retry_for_s)
         answered = failed = 0
         while True:
@@ -173,16 +190,17 @@ class Store:
                 answered += 1
             except ConnectionLost as error:
                 reason = error
+                is_unanswered = is_unanswered or not isinstance(error, NotSent)
             self.router.forget()
             failed += 1
             if failed == _TELL_AFTER:
-                log.warning("no answer, trying again store=%s error=%s", self.address, reason)
+                log.warning("not done, trying again store=%s error=%s", self.address, reason)
             wait_s = patience.next_wait_s()
-            if wait_s is None:
-                raise unavailable(self.address, patience.waited_s(), reason) from reason
-            pause(wait_s)
-            if self._is_given_up:
-                raise unavailable(self.address, patience.waited_s(), reason) from reason
+            if wait_s is not None:
+                pause(wait_s)
+            if wait_s is None or self._is_given_up:
+                waited_s = patience.waited_s()
+                raise unavailable(self.address, waited_s, reason, is_unanswered) from reason
 
     def _check(self, reply: Any) -> None:
         """Raise an error that would be the same another time. A script that went wrong half way
@@ -194,10 +212,10 @@ class Store:
                 raise store_error(reply, self.address)
 
     def _give_back_refused(self, lane: Lane, error: StoreError) -> None:
-        """The lane is free if the server has answered, also with an error; without an answer the
-        request may still be under way.
+        """The lane is free if the server has answered, also with an error, or was never asked;
+        without an answer the request may still be under way.
         """
-        if not isinstance(error, StoreUnavailable):
+        if not (isinstance(error, StoreUnavailable) and error.may_have_taken_effect):
             self._lanes.give_back(lane)
 
     def _check_nodes(self) -> None:

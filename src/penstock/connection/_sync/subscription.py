@@ -8,8 +8,9 @@ import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.connection._sync.transport import Listener, pause
+from penstock.connection.answers import is_passing, store_error
 from penstock.connection.retry import Patience
-from penstock.connection.wire import ConnectionLost, ReplyError, is_passing, pack, store_error
+from penstock.connection.wire import ConnectionLost, ReplyError, pack
 from penstock.store.script import CLUSTER
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from penstock.connection.wire import OTHERS_FIRST, ConnectionLost, expect_ok, new_reader
+from penstock.connection.answers import expect_ok
+from penstock.connection.wire import OTHERS_FIRST, ConnectionLost, NotSent, new_reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +57,7 @@ class Node:
 
         With `others_first`, clients to which the commands publish are told before this reply comes.
 
-        Raises ConnectionLost if not all came.
+        Raises ConnectionLost if not all came, NotSent if the server cannot have got them.
         """
         if others_first:
             packed, replies = OTHERS_FIRST + packed, replies + 1
@@ -71,15 +72,19 @@ class Node:
             connection = self._free.pop()
         except IndexError:
             connection = self.connect()
+        is_sent = False
         try:
             connection.socket.sendall(packed)
+            is_sent = True
             if meanwhile is not None:
                 meanwhile()
             reply = connection.receive(replies)
         except BaseException as error:
             connection.close()
             if isinstance(error, OSError):
-                raise ConnectionLost(str(error) or type(error).__name__) from error
+                # Without its last byte no server does it.
+                lost = ConnectionLost if is_sent else NotSent
+                raise lost(str(error) or type(error).__name__) from error
             raise
         if connection.reader.has_data():
             # A reply that nobody asked for would be taken for that of the next request.
@@ -93,15 +98,15 @@ class Node:
         try:
             connection = _Connection(self.endpoint, self._address, self._timeout_s)
         except OSError as error:
-            raise ConnectionLost(f"cannot connect to {self.endpoint}: {error}") from error
+            raise NotSent(f"cannot connect to {self.endpoint}: {error}") from error
         try:
             for packed in self._greeting:
                 connection.send(packed)
             expect_ok([connection.receive() for _ in self._greeting], self._address)
         except BaseException as error:
             connection.close()
-            if isinstance(error, OSError):
-                raise ConnectionLost(str(error)) from error
+            if isinstance(error, OSError | ConnectionLost):
+                raise NotSent(f"{self.endpoint} did not greet: {error}") from error
             raise
         return connection
 
