@@ -121,5 +121,6 @@ def more_commands(keys: NamespaceKeys, process: int, number: int = 100) -> dict[
         "stop to the back": processes.stop_tasks(queue, operation, "w1", held, "back"),
         "leave in peace": queues.leave_queue(queue, operation, "w1", is_lost=False),
         "lift a maximum": queues.configure_queue(queue, operation, {"max_failures": None}),
+        "register for a worker": queues.register_queue(keys, "other", "i2", joins=True),
         "resume a worker": workers.pause_worker(keys, "w2", is_paused=False),
     }

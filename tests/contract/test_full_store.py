@@ -328,3 +328,16 @@ def test_a_zombie_with_jobs_of_a_full_store_still_learns_that_it_is_one(
 
     assert claim.refused == list(processes.values())
     assert not is_held
+
+
+@each_kind
+def test_a_worker_joins_a_queue_that_a_full_store_does_not_have_yet(
+    ps: penstock.Penstock, small_server: RedisServer, kind: KindName
+) -> None:
+    """Or it could not work off the other queues that it serves."""
+    fill(small_server)
+
+    with ps.worker() as worker:
+        {"tasks": worker.start_work, "jobs": worker.start_job_work}[kind]("new")
+
+        assert [queue.name for queue in ps.inspect()] == ["new"]

@@ -103,7 +103,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a queue is created without being put on the list",
-        "redis.call('HSET', KEYS[1], ARGV[2], lib.whole(lib.now_ms()) .. ' ' .. ARGV[1])",
+        "redis.call('HSET', queues, incarnation, entry)",
         "",
         "is not on the list of queues",
         seed=0,

@@ -228,9 +228,9 @@ class AsyncQueue:
             )
         )
 
-    async def _in_queue(self, act: Callable[[str], Awaitable[R]]) -> R:
+    async def _in_queue(self, act: Callable[[str], Awaitable[R]], *, joins: bool = False) -> R:
         """Do something to the queue, and bring it into being if it does not exist."""
-        return await ain_queue(self._store, self._namespace, self.name, act)
+        return await ain_queue(self._store, self._namespace, self.name, act, joins=joins)
 
     def _check(self, task: bytes) -> bytes:
         check_payload("task", task, self._max_payload)

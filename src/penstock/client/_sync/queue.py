@@ -224,9 +224,9 @@ class Queue:
             )
         )
 
-    def _in_queue(self, act: Callable[[str], R]) -> R:
+    def _in_queue(self, act: Callable[[str], R], *, joins: bool = False) -> R:
         """Do something to the queue, and bring it into being if it does not exist."""
-        return in_queue(self._store, self._namespace, self.name, act)
+        return in_queue(self._store, self._namespace, self.name, act, joins=joins)
 
     def _check(self, task: bytes) -> bytes:
         check_payload("task", task, self._max_payload)

@@ -97,7 +97,8 @@ class WorkerSession:
         self._client.queue(queue)._in_queue(
             lambda incarnation: self._store.run_once(
                 lambda operation: kind.join(keys, operation, self.id, types, incarnation)
-            )
+            ),
+            joins=True,
         )
         try:
             # A worker failed between the two steps above is a member that nobody will ever take off

@@ -19,7 +19,12 @@ R = TypeVar("R")
 
 
 async def in_queue(
-    store: AsyncStore, namespace: NamespaceKeys, name: str, act: Callable[[str], Awaitable[R]]
+    store: AsyncStore,
+    namespace: NamespaceKeys,
+    name: str,
+    act: Callable[[str], Awaitable[R]],
+    *,
+    joins: bool = False,
 ) -> R:
     """Do something to a queue, and bring it into being if it does not exist.
 
@@ -27,6 +32,8 @@ async def in_queue(
     incarnation is on the list before a queue is created with it, and leaves it only after a
     reply has said that no queue will be. A crash in between leaves an entry that names no
     queue, which `penstock fsck --repair` removes.
+
+    `joins` says that a worker is to join it, which a full store does not refuse.
     """
     incarnation = ""
     while True:
@@ -34,7 +41,7 @@ async def in_queue(
             return await act(incarnation)
         except QueueAbsent:
             wanted = secrets.token_hex(8)
-            step = queues.register_queue(namespace, name, wanted)
+            step = queues.register_queue(namespace, name, wanted, joins)
         except QueueTaken:
             # Another client was faster; that queue has an entry of its own.
             wanted = ""

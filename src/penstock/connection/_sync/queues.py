@@ -20,13 +20,22 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-def in_queue(store: Store, namespace: NamespaceKeys, name: str, act: Callable[[str], R]) -> R:
+def in_queue(
+    store: Store,
+    namespace: NamespaceKeys,
+    name: str,
+    act: Callable[[str], R],
+    *,
+    joins: bool = False,
+) -> R:
     """Do something to a queue, and bring it into being if it does not exist.
 
     The list of queues lives on another server than the queue may, so this is several steps. An
     incarnation is on the list before a queue is created with it, and leaves it only after a
     reply has said that no queue will be. A crash in between leaves an entry that names no
     queue, which `penstock fsck --repair` removes.
+
+    `joins` says that a worker is to join it, which a full store does not refuse.
     """
     incarnation = ""
     while True:
@@ -34,7 +43,7 @@ def in_queue(store: Store, namespace: NamespaceKeys, name: str, act: Callable[[s
             return act(incarnation)
         except QueueAbsent:
             wanted = secrets.token_hex(8)
-            step = queues.register_queue(namespace, name, wanted)
+            step = queues.register_queue(namespace, name, wanted, joins)
         except QueueTaken:
             # Another client was faster; that queue has an entry of its own.
             wanted = ""

@@ -209,9 +209,15 @@ def inspect_queue(keys: QueueKeys, members: Sequence[str]) -> Command[QueueState
     )
 
 
-def register_queue(keys: NamespaceKeys, queue: str, incarnation: str) -> Command[None]:
-    """Put an attempt to create a queue on the list of queues, before it is made."""
-    return Command(REGISTER_QUEUE, (keys.queues,), (queue, incarnation), _ok(REGISTER_QUEUE))
+def register_queue(
+    keys: NamespaceKeys, queue: str, incarnation: str, joins: bool = False
+) -> Command[None]:
+    """Put an attempt to create a queue on the list of queues, before it is made. With `joins`, on a
+    full store too: the queue is made for a worker, which brings nothing else.
+    """
+    return Command(
+        REGISTER_QUEUE, (keys.queues,), (queue, incarnation, int(joins)), _ok(REGISTER_QUEUE)
+    )
 
 
 def unregister_queue(keys: NamespaceKeys, incarnation: str) -> Command[None]:

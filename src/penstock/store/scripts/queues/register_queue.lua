@@ -7,8 +7,15 @@
 -- KEYS[1] queues       hash    incarnation -> when it was registered (ms), a space, the queue
 -- ARGV[1] queue        string
 -- ARGV[2] incarnation  string  never used before
+-- ARGV[3] joins        int     1 if a worker is to join it: it is registered on a full store too
 --
 -- Returns {'ok'}
 -- include clock
-redis.call('HSET', KEYS[1], ARGV[2], lib.whole(lib.now_ms()) .. ' ' .. ARGV[1])
+local queues = KEYS[1]
+local queue, incarnation, joins = unpack(ARGV)
+
+local entry = lib.whole(lib.now_ms()) .. ' ' .. queue
+-- A removal first lets a full store pass: a worker of several queues must not be kept from those that have work.
+if joins == '1' then redis.call('HDEL', queues, incarnation) end
+redis.call('HSET', queues, incarnation, entry)
 return {'ok'}
