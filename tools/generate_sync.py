@@ -18,6 +18,8 @@ NOTE = "# Generated from {source} by tools/generate_sync.py. Edit that file inst
 
 SUBSTITUTIONS = [
     (r"# sync: (.*)", r"\1"),
+    (r"from [\w.]+ import awaited_property\n", ""),
+    (r"\bawaited_property\b", "property"),
     (r"\basync (def|for|with)\b", r"\1"),
     (r"\bawait ", ""),
     (r"\banext\b", "next"),

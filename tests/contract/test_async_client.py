@@ -131,3 +131,14 @@ def test_events_of_jobs_are_heard_from_the_call_on(flow: Callable[..., Any]) -> 
         return heard
 
     assert flow(act) == ["enqueued", "cancelled"]
+
+
+def test_properties_of_a_job_are_awaited(flow: Callable[..., Any]) -> None:
+    async def act(ps: penstock.AsyncPenstock) -> None:
+        job = await ps.jobs("mail").add("email")
+        assert await job.state == "ready"
+        assert await job.progress is None
+        with pytest.raises(TypeError, match=r"write `await job.state`"):
+            assert job.state == "ready"  # type: ignore[comparison-overlap]
+
+    flow(act)

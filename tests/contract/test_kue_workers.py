@@ -219,7 +219,7 @@ def test_37_a_job_that_outlasts_the_stop_and_must_not_run_twice_is_dead(
     has_begun: threading.Event,
 ) -> None:
     worker = serve(stubborn, grace_s=0.05)
-    job = stubborn.options(at_most_once=True, attempts=5).on(ps).send()
+    job = stubborn.options(at_most_once=True).on(ps).send()
     assert has_begun.wait(20)
 
     worker.stop()

@@ -182,7 +182,7 @@ def test_a_run_that_is_cancelled_gives_its_job_back(apenstock: AsyncTestPenstock
         run.cancel()
         with pytest.raises(asyncio.CancelledError):
             await run
-        assert await sent.state() == "ready"
+        assert await sent.state == "ready"
 
     began = asyncio.Event()
     asyncio.run(test())

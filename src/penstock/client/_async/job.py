@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from penstock.client._async.final_check import find_ended
+from penstock.client.unawaited import awaited_property
 from penstock.codec.attempts import open_error
 from penstock.codec.ids import id_text
 from penstock.codec.values import open_result
@@ -87,12 +88,12 @@ class AsyncJob(Generic[R]):
             raise self._absent()
         return found[0]
 
-    # sync: @property
+    @awaited_property
     async def state(self) -> JobState:
         """The state that the job is in now."""
         return (await self.info()).state
 
-    # sync: @property
+    @awaited_property
     async def progress(self) -> Progress | None:
         """The progress that the job reported last."""
         return (await self.info()).progress
