@@ -65,6 +65,7 @@ def test_all_options_of_a_job_can_be_given(cli: CommandLine, mail: penstock.Jobs
         *("--priority", "-7", "--attempts", "5", "--backoff", "2.5", "--timeout", "60"),
         *("--tenant", "acme", "--key", "host", "--tag", "a", "--tag", "b"),
         *("--unique", "u", "--unique-for", "queued", "--expires", "600", "--delay", "3600"),
+        *("--unique-scope", "queue"),
     ]
 
     sent = cli.json("job", "send", "mail", "email", *options)
@@ -72,7 +73,8 @@ def test_all_options_of_a_job_can_be_given(cli: CommandLine, mail: penstock.Jobs
     job = mail.get(sent["id"]).info()
     assert (job.priority, job.attempts, job.timeout_s) == (-7, 5, 60)
     assert (job.tenant, job.key, job.tags, job.unique) == ("acme", "host", ("a", "b"), "u")
-    assert job.state == "scheduled"
+    assert (job.unique_scope, job.state) == ("queue", "scheduled")
+    assert "u (of all types of the queue)" in cli("job", "show", sent["id"]).stdout
     assert job.due_at - job.created_at == 3600
 
 

@@ -281,7 +281,7 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
         ("I6", "window_of_no_key"),
     ),
     "a unique job without its key": (
-        lambda r, at: r.hdel(at.unique_jobs, "=sms"),
+        lambda r, at: r.hdel(at.unique_jobs, ":sms\0sms"),
         ("I6", "unique_key_not_held"),
     ),
     "progress of no job": (

@@ -255,7 +255,7 @@ def test_a_key_whose_window_is_open_stays_taken_whoever_has_it(
     ps: penstock.Penstock, server: RedisServer, keys: QueueKeys
 ) -> None:
     build(ps)
-    server.client.hset(keys.unique_jobs, "=window", "nonsense")
+    server.client.hset(keys.unique_jobs, ":email\0window", "nonsense")
 
     report = fsck.repair(ps, fsck.check(ps))
 

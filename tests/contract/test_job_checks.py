@@ -52,7 +52,7 @@ def test_jobs_are_scanned_some_at_a_time_and_taken_apart(
     page = ps.store.run(job_checks.scan_jobs(keys, "0", "jobs", 1000))
     rest = ps.store.run(job_checks.scan_jobs(keys, "0", "facts", 1000))
 
-    later = next(job for job in page.jobs if job.head.unique == b"=later")
+    later = next(job for job in page.jobs if job.head.unique == b":email\0later")
     assert page.cursor == "0"
     assert (later.state, later.has_record, later.has_facts) == ("scheduled", True, True)
     assert (later.head.tags, later.head.words) == (("red",), ("hello", "world"))

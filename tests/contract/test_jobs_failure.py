@@ -154,7 +154,7 @@ def test_a_suspect_job_does_not_run_beside_others_that_came_before_it(
 def test_what_must_run_at_most_once_is_dead_when_its_worker_dies(
     ps: penstock.Penstock, mail: penstock.Jobs
 ) -> None:
-    job = mail.add("email", at_most_once=True, attempts=5)
+    job = mail.add("email", at_most_once=True)
     worker = Hand(ps, "w1")
     worker.take_one()
 
@@ -166,7 +166,7 @@ def test_what_must_run_at_most_once_is_dead_when_its_worker_dies(
 def test_what_must_run_at_most_once_is_dead_when_its_process_dies(
     mail: penstock.Jobs, hand: Hand
 ) -> None:
-    job = mail.add("email", at_most_once=True, attempts=5)
+    job = mail.add("email", at_most_once=True)
 
     hand.crash(hand.take_one())
 
@@ -195,14 +195,12 @@ def test_what_must_run_at_most_once_and_was_not_begun_can_be_given_back(
     assert hand.run_all() == [1]
 
 
-def test_what_must_run_at_most_once_may_fail_as_often_as_it_says(
-    mail: penstock.Jobs, hand: Hand
-) -> None:
-    mail.add("email", 1, at_most_once=True, attempts=2)
+def test_what_must_run_at_most_once_is_dead_when_it_fails(mail: penstock.Jobs, hand: Hand) -> None:
+    job = mail.add("email", 1, at_most_once=True)
 
     hand.fail(hand.take_one())
 
-    assert hand.run_all() == [1]
+    assert (job.state, job.info().reason) == ("dead", "failed")
 
 
 def test_a_job_that_says_trying_again_is_of_no_use_is_dead_at_once(

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.errors import IllegalMove
+import penstock
+from penstock.errors import IllegalMove, InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import penstock
     from tests.contract.job_workers import Hand
     from tests.stored import Stored
 
@@ -89,10 +89,77 @@ def test_a_key_belongs_to_one_queue(ps: penstock.Penstock, mail: penstock.Jobs) 
     assert ps.jobs("cards").add("email", unique="k").is_new
 
 
-def test_jobs_of_all_types_share_the_keys_of_their_queue(mail: penstock.Jobs) -> None:
-    mail.add("email", unique="k")
+def test_a_key_belongs_to_one_type(mail: penstock.Jobs, hand: Hand) -> None:
+    welcome = mail.add("welcome", 1, unique="user-7")
+    invoice = mail.add("invoice", 2, unique="user-7")
 
-    assert not mail.add("fax", unique="k").is_new
+    assert invoice.is_new
+    assert [invoice.info().unique, invoice.info().unique_scope] == ["user-7", "type"]
+    assert mail.add("welcome", 3, unique="user-7").id == welcome.id
+    assert mail.add("invoice", 4, unique="user-7").id == invoice.id
+    assert hand.run_all() == [1, 2]
+
+
+def test_all_types_share_the_keys_in_the_scope_of_the_queue(mail: penstock.Jobs) -> None:
+    first = mail.add("email", unique="k", unique_scope="queue")
+
+    assert mail.add("fax", unique="k", unique_scope="queue").id == first.id
+    assert [first.info().unique, first.info().unique_scope] == ["k", "queue"]
+
+
+def test_a_key_of_a_type_and_the_same_one_of_the_queue_differ(mail: penstock.Jobs) -> None:
+    mail.add("email", unique="k", unique_scope="queue")
+
+    assert mail.add("email", unique="k").is_new
+
+
+@pytest.mark.parametrize("length", [1, 300])
+def test_a_type_and_its_key_are_told_from_others_that_read_the_same(
+    mail: penstock.Jobs, length: int
+) -> None:
+    end = "k" * length
+    jobs = [
+        mail.add("a", unique="b:c" + end),
+        mail.add("a:b", unique="c" + end),
+        mail.add("a:b:c", unique=end),
+        mail.add("a", unique="b\0c" + end),
+        mail.add("b", unique="c" + end),
+        mail.add("x", unique="a\0b:c" + end, unique_scope="queue"),
+    ]
+
+    assert all(job.is_new for job in jobs)
+
+
+@pytest.mark.parametrize("options", [{"debounce": 3600}, {"unique_for": 3600}], ids=str)
+def test_a_window_or_a_debounce_is_that_of_one_type(
+    mail: penstock.Jobs, options: dict[str, float]
+) -> None:
+    first = mail.add("email", 1, unique="k", **options)  # type: ignore[arg-type]
+    other = mail.add("fax", 2, unique="k", **options)  # type: ignore[arg-type]
+    again = mail.add("email", 3, unique="k", **options)  # type: ignore[arg-type]
+
+    assert (other.is_new, again.id) == (True, first.id)
+    assert other.info().data == b"2"
+
+
+def test_functions_of_one_queue_do_not_keep_each_other_out(ps: penstock.Penstock) -> None:
+    @penstock.job(queue="mail")
+    def welcome(user: str) -> None: ...
+
+    @penstock.job(queue="mail")
+    def invoice(user: str) -> None: ...
+
+    sent = [each.on(ps).options(unique="user-7").send("user-7") for each in (welcome, invoice)]
+
+    assert [job.is_new for job in sent] == [True, True]
+    assert [job.info().type for job in sent] == ["welcome", "invoice"]
+
+
+def test_a_function_that_runs_at_most_once_is_declared_with_one_attempt() -> None:
+    with pytest.raises(InvalidArgument, match="at_most_once means one attempt, and attempts is 3"):
+
+        @penstock.job(at_most_once=True, attempts=3)
+        def pay() -> None: ...
 
 
 def test_of_many_senders_at_once_one_adds_the_job(mail: penstock.Jobs) -> None:

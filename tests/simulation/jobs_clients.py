@@ -129,7 +129,7 @@ def draw_options(scheduler: JobScheduler) -> JobSettings:
     if random.random() < 0.1:
         options["keep"] = False
     if random.random() < 0.1:
-        options["at_most_once"] = True
+        options |= {"at_most_once": True, "attempts": 1}
     if random.random() < 0.1:
         options["tags"] = random.sample(("new", "hot"), random.choice((1, 2)))
     if random.random() < 0.35:
@@ -141,6 +141,7 @@ def draw_options(scheduler: JobScheduler) -> JobSettings:
 
 def _draw_unique(random: Random, options: JobSettings) -> None:
     options["unique"] = random.choice(UNIQUE)
+    options["unique_scope"] = random.choice(("type", "queue"))
     mode = random.choice(("queued", "done", "window", "debounce", "debounce"))
     if mode == "debounce":
         if random.random() < 0.7:
@@ -209,13 +210,14 @@ def _may_be_retried(job: Job) -> bool:
 
 async def _change_job(scheduler: JobScheduler, program: Program, jobs: AsyncJobs) -> None:
     random = scheduler.random
-    known = sorted(scheduler.look.queues[jobs.name].jobs)
+    present = scheduler.look.queues[jobs.name].jobs
+    known = sorted(present)
+    ended = [id for id in known if _may_be_retried(present[id])]
     if not known:
         return
     job: AsyncJob[Any] = await jobs.get(random.choice(known))
     what = random.choice(("cancel", "cancel", "retry", "remove", "promote", "delay", "priority"))
     if what == "retry":
-        ended = [id for id in known if _may_be_retried(scheduler.look.queues[jobs.name].jobs[id])]
         job = await jobs.get(random.choice(ended or known))
     match what:
         case "cancel":

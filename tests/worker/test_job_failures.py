@@ -306,7 +306,7 @@ def test_a_job_that_may_run_once_at_most_is_dead_after_one_crash(
     ps: penstock.Penstock, serve: Serve
 ) -> None:
     serve(kill_own_process)
-    job = kill_own_process.on(ps).options(at_most_once=True, attempts=5).send()
+    job = kill_own_process.on(ps).options(at_most_once=True).send()
 
     with pytest.raises(penstock.JobFailed, match=r"is dead \(lost\)"):
         job.result(20)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.client.job import Job
     from penstock.model.job_options import JobSettings, UniqueFor
     from penstock.model.jobs import Priority
+    from penstock.model.unique_keys import UniqueScope
 
 
 def with_job_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -48,12 +49,18 @@ def with_job_options(function: Callable[..., None]) -> Callable[..., None]:
     @click.option("--tenant", metavar="NAME", help="On whose behalf; tenants share fairly.")
     @click.option("--key", metavar="KEY", help="What its limits are counted by.")
     @click.option("--tag", "tags", metavar="TAG", multiple=True, help="May be repeated.")
-    @click.option("--unique", metavar="KEY", help="Not if there is a job with this key.")
+    @click.option("--unique", metavar="KEY", help="Not if there is a job of this type and key.")
     @click.option(
         "--unique-for",
         metavar="U",
         type=_number_or_word,
         help="Until when the key is taken: queued, done (the default), or seconds.",
+    )
+    @click.option(
+        "--unique-scope",
+        metavar="S",
+        type=click.Choice(["type", "queue"]),
+        help="Which jobs share the key: those of the type (the default), or all of the queue.",
     )
     @click.option(
         "--debounce", metavar="S", type=float, help="Wait so long for a newer one of the key."
@@ -74,6 +81,7 @@ def with_job_options(function: Callable[..., None]) -> Callable[..., None]:
         tags: tuple[str, ...],
         unique: str | None,
         unique_for: UniqueFor | None,
+        unique_scope: UniqueScope | None,
         debounce: float | None,
         search: bool | None,
         **rest: Any,
@@ -90,6 +98,7 @@ def with_job_options(function: Callable[..., None]) -> Callable[..., None]:
             "tags": tags or None,
             "unique": unique,
             "unique_for": unique_for,
+            "unique_scope": unique_scope,
             "debounce": debounce,
             "search": search,
         }

@@ -158,7 +158,7 @@ def _facts(info: JobInfo) -> list[tuple[str, Cell]]:
             ("tenant", info.tenant),
             ("tags", ", ".join(info.tags)),
             ("limit key", info.key),
-            ("unique key", info.unique),
+            ("unique key", _unique(info)),
             ("timeout", duration(info.timeout_s) if info.timeout_s else ""),
             ("progress", _progress(info)),
         )
@@ -168,6 +168,11 @@ def _facts(info: JobInfo) -> list[tuple[str, Cell]]:
     if info.state == "done":
         facts.append(("result", shown_result(open_result(info.outcome))))
     return facts
+
+
+def _unique(info: JobInfo) -> str:
+    is_shared = info.unique and info.unique_scope == "queue"
+    return f"{info.unique} (of all types of the queue)" if is_shared else info.unique
 
 
 def _priority(priority: int) -> str:

@@ -11,6 +11,7 @@ from penstock.codec.ids import id_text
 from penstock.codec.layouts import check_layout
 from penstock.codec.progress import open_progress
 from penstock.model.jobs import STATES_BY_CODE, JobInfo
+from penstock.model.unique_keys import open_unique_key
 
 _LENGTH_AT = RECORD.offset("head")
 _HEAD_AT = _LENGTH_AT + RECORD.fields[-1].size
@@ -82,6 +83,7 @@ def open_job(queue: str, number: int, record: bytes, facts: bytes, progress: byt
     head = stored.head
     state = STATES_BY_CODE[stored.state]
     outcome = stored.outcome
+    unique = open_unique_key(head.unique)
     return JobInfo(
         id=id_text(number),
         queue=queue,
@@ -93,7 +95,8 @@ def open_job(queue: str, number: int, record: bytes, facts: bytes, progress: byt
         tags=head.tags,
         words=head.words,
         key=head.key,
-        unique=head.unique[1:],
+        unique=unique.text,
+        unique_scope=unique.scope,
         attempts=head.attempts,
         failures=stored.failures,
         crashes=stored.crashes,

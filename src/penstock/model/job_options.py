@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,12 +13,12 @@ from penstock.errors import InvalidArgument
 from penstock.model.jobs import PRIORITIES, Priority
 from penstock.model.names import check_name, shown
 from penstock.model.retries import Backoff, encode_backoff, parse_backoff, write_backoff
+from penstock.model.unique_keys import UniqueScope, pack_unique_key
 
 MAX_SECONDS = 366 * 24 * 3600.0
 """The longest delay, timeout or window that makes sense; more is taken for a mistake."""
 MAX_TAGS = 10
 MAX_WORDS = 64
-_MAX_UNIQUE_BYTES = 255
 _MAX_BACKOFF_BYTES = 255
 _MAX_TIMEOUT_MS = 2**32 - 1
 _PRIORITY_LIMIT = 2**31
@@ -43,6 +42,7 @@ class JobSettings(TypedDict, total=False):
     tags: tuple[str, ...] | list[str] | set[str] | frozenset[str]
     unique: str
     unique_for: UniqueFor
+    unique_scope: UniqueScope
     debounce: Seconds
     keep: bool
     at_most_once: bool
@@ -106,18 +106,20 @@ def _usual_options(type: str) -> JobOptions:
 
 def _options(type: str, given: JobSettings) -> JobOptions:
     _check_known(given)
-    unique, mode, window_ms = _unique(given)
+    check_name("job type", type)
+    unique, mode, window_ms = _unique(type, given)
     delay_ms = _milliseconds("delay", given.get("delay", 0))
     if "debounce" in given:
         if "delay" in given or "run_at" in given:
             raise InvalidArgument("debounce is a delay of its own; leave out delay and run_at")
         delay_ms = max(1, _milliseconds("debounce", given["debounce"]))
+    is_at_most_once = check_switch("at_most_once", given.get("at_most_once", False))
     return JobOptions(
-        type=check_name("job type", type),
+        type=type,
         priority=check_priority(given.get("priority", 0)),
         delay_ms=delay_ms,
         run_at_ms=_instant(given),
-        attempts=_attempts(given.get("attempts", 1)),
+        attempts=_attempts(given.get("attempts", 1), is_at_most_once),
         backoff=_backoff(given["backoff"]) if "backoff" in given else "",
         timeout_ms=_timeout(given.get("timeout")),
         expires_ms=_span("expires", given.get("expires")),
@@ -128,7 +130,7 @@ def _options(type: str, given: JobSettings) -> JobOptions:
         unique_mode=mode,
         window_ms=window_ms,
         is_kept=check_switch("keep", given.get("keep", True)),
-        is_at_most_once=check_switch("at_most_once", given.get("at_most_once", False)),
+        is_at_most_once=is_at_most_once,
         search=_search(given.get("search", False)),
         id=given.get("id", ""),
         wait_s=_milliseconds("wait", given.get("wait", 0)) / 1000,
@@ -225,9 +227,14 @@ def _instant(given: JobSettings) -> int:
     return at_ms
 
 
-def _attempts(attempts: int) -> int:
+def _attempts(attempts: int, is_at_most_once: bool) -> int:
     if type(attempts) is not int or not 1 <= attempts <= 65_000:
         raise InvalidArgument(f"attempts is {shown(attempts)}; give a whole number from 1 to 65000")
+    if is_at_most_once and attempts > 1:
+        raise InvalidArgument(
+            f"at_most_once means one attempt, and attempts is {attempts}; leave out one of them "
+            "(attempts=1 where the function is declared with more)"
+        )
     return attempts
 
 
@@ -272,37 +279,32 @@ def _tags(tags: object) -> tuple[str, ...]:
 
 
 def _unique(
+    type: str,
     given: JobSettings,
 ) -> tuple[bytes, Literal["", "queued", "done", "window", "scheduled"], int]:
     """The key, until when it is taken, and the window in ms if that is a time."""
     key = given.get("unique", "")
     if not isinstance(key, str):
-        raise InvalidArgument(f"a unique key is text, not {type(key).__name__}; pass a str")
-    if "debounce" in given:
-        if not key:
-            raise InvalidArgument("debounce needs unique as well, to know which jobs are the same")
-        return _unique_key(key), "scheduled", 0
+        raise InvalidArgument(f"a unique key is text, not {key.__class__.__name__}; pass a str")
     if not key:
-        if "unique_for" in given:
-            raise InvalidArgument("unique_for needs unique as well, the key that is to be unique")
+        _refuse_without_key(given)
         return b"", "", 0
+    stored = pack_unique_key(type, key, given.get("unique_scope", "type"))
+    if "debounce" in given:
+        return stored, "scheduled", 0
     until = given.get("unique_for", "done")
     if isinstance(until, str):
         if until in ("queued", "done"):
-            return _unique_key(key), until, 0
+            return stored, until, 0
         raise InvalidArgument(
             f"unique_for is {until!r}; give 'queued', 'done' or a time in seconds"
         )
-    return _unique_key(key), "window", max(1, _milliseconds("unique_for", until))
+    return stored, "window", max(1, _milliseconds("unique_for", until))
 
 
-def _unique_key(key: str) -> bytes:
-    try:
-        encoded = key.encode()
-    except UnicodeEncodeError:
-        raise InvalidArgument(
-            f"unique key {key!r} is not valid Unicode text (it holds a lone surrogate)"
-        ) from None
-    if len(encoded) < _MAX_UNIQUE_BYTES:
-        return b"=" + encoded
-    return b"#" + hashlib.sha256(encoded).hexdigest().encode()
+def _refuse_without_key(given: JobSettings) -> None:
+    if "debounce" in given:
+        raise InvalidArgument("debounce needs unique as well, to know which jobs are the same")
+    for name in ("unique_for", "unique_scope"):
+        if name in given:
+            raise InvalidArgument(f"{name} needs unique as well, the key that is to be unique")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
 from penstock.errors import InvalidArgument
 from penstock.model.names import shown
+
+if TYPE_CHECKING:
+    from penstock.model.unique_keys import UniqueScope
 
 JobState = Literal["scheduled", "blocked", "ready", "running", "done", "dead", "cancelled"]
 JOB_STATES: tuple[JobState, ...] = get_args(JobState)
@@ -180,6 +183,9 @@ class JobInfo:
     key: str
     """what its limits are counted by"""
     unique: str
+    """its unique key; the digest of a long one"""
+    unique_scope: UniqueScope
+    """which jobs of the queue have no other of this key beside them: those of its type, or all"""
     attempts: int
     """how many may be made"""
     failures: int

@@ -10,6 +10,7 @@ from penstock.codec.attempts import open_error
 from penstock.codec.ids import id_text
 from penstock.codec.values import is_raw_result
 from penstock.model.jobs import FINAL_STATES, STATES_BY_CODE
+from penstock.model.unique_keys import open_unique_key
 from penstock.spark.schemas import JOBS, RESULTS, arrow_schema
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def job_batch(queue: str, found: Sequence[tuple[int, StoredJob]]) -> pa.RecordBa
         "tenant": [head.tenant or None for head in heads],
         "tags": [head.tags for head in heads],
         "limit_key": [head.key or None for head in heads],
-        "unique": [head.unique[1:] or None for head in heads],
+        "unique": [open_unique_key(head.unique).text or None for head in heads],
         "attempts": [head.attempts for head in heads],
         "failures": [job.failures for job in jobs],
         "crashes": [job.crashes for job in jobs],

@@ -86,6 +86,7 @@ _JOB = (
     Option("timeout", _seconds, "seconds above 0"),
     Option("expires", _seconds, "seconds above 0"),
     Option("unique_for", _seconds_or_word, "queued, done or seconds"),
+    Option("unique_scope", _word("type", "queue"), "type or queue"),
 )
 JOB_OPTIONS = tuple(option.name for option in _JOB)
 """Options of jobs that can be given for all rows."""
