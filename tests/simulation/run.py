@@ -83,15 +83,20 @@ def find_bug(
     says: str,
     is_blind: bool = False,
 ) -> Outcome:
-    """Run the seed that the mutation names, and then `seeds` if its failure does not say `says`."""
+    """Run the seed that the mutation names, and then `seeds`, until a failure says `says`. One that
+    says something else is passed over: a bug may show in several ways.
+    """
     world.scripts = Scripts(mutation)
+    seen = 0
     try:
-        outcome = run_seeds(world, [mutation.seed], steps, is_blind=is_blind)
-        if not any(says in failure for failure in outcome.failures):
-            outcome = run_seeds(world, seeds, steps, is_blind=is_blind)
+        for seed in (mutation.seed, *seeds):
+            outcome = run_seeds(world, [seed], steps, is_blind=is_blind)
+            seen += 1
+            if any(says in failure for failure in outcome.failures):
+                return outcome
     finally:
         world.scripts = Scripts()
-    return outcome
+    return Outcome(seeds=seen)
 
 
 def _scheduler(
