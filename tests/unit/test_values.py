@@ -35,7 +35,7 @@ from penstock.worker.schedules import scheduled_jobs
         (b'{"to": "alice"}', [], {"to": "alice"}),
         (b"[[1, 2]]", [1, 2], {}),
         (b'[[1], {"to": 2}]', [1], {"to": 2}),
-        (pack_call("it", (1,), {"a": None}), [1], {"a": None}),
+        (pack_call("it", (1,), {"a": None})[0], [1], {"a": None}),
         (pack_data("it", None), [], {}),
     ],
 )
@@ -139,8 +139,8 @@ def test_a_result_comes_back_as_it_was(value: object) -> None:
     [
         ({"to": "Ann"}, "to", ("ann",)),
         (b'{"to": {"name": "Ann"}}', "to.name", ("ann",)),
-        (pack_call("it", (1,), {"to": "Ann"}), "to", ("ann",)),
-        (pack_call("it", (1,), {"to": {"name": "Ann"}, "cc": "Bob"}), "to.name", ("ann",)),
+        (pack_call("it", (1,), {"to": "Ann"})[0], "to", ("ann",)),
+        (pack_call("it", (1,), {"to": {"name": "Ann"}, "cc": "Bob"})[0], "to.name", ("ann",)),
         ([[1], {"to": "Ann"}], "to", ("ann",)),
         ({"lines": ["one", "two"]}, "lines.1", ("two",)),
         ({"lines": ["one", "two"]}, "lines.2", ()),

@@ -21,9 +21,10 @@ from typing import (
 
 from penstock.client.current import begin_job
 from penstock.client.sending import Bound, C, Sending
+from penstock.client.signatures import Signature
 from penstock.codec.failures import describe
 from penstock.codec.progress import pack_progress
-from penstock.codec.values import open_call, pack_result
+from penstock.codec.values import pack_result
 from penstock.errors import InvalidArgument, JobCancelled
 from penstock.model.job_options import JobOptions, JobSettings, check_switch, make_options
 from penstock.model.jobs import make_progress
@@ -55,9 +56,11 @@ class JobFunction(Generic[P, R]):
         settings: JobSettings,
         rules: RetryRules,
         in_process: bool,
+        takes_bytes: bool,
     ) -> None:
         update_wrapper(self, function)
         self.function = function
+        self.signature = Signature(function, type, takes_bytes)
         self.queue = queue
         self.type = type
         self.rules = rules
@@ -80,24 +83,6 @@ class JobFunction(Generic[P, R]):
         if known.get(name) is not self:
             name = next((other for other, value in known.items() if value is self), name)
         return f"{module}:{name}"
-
-    @cached_property
-    def signature(self) -> str:
-        """How it is to be called."""
-        return f"{self.function.__qualname__}{inspect.signature(self.function)}"
-
-    @cached_property
-    def accepts(self) -> Callable[..., None]:
-        """Takes the same arguments, and does nothing: so Python itself says what is wrong with a
-        call, at almost no cost. To bind them to the signature would take as long as sending a job.
-        """
-        try:
-            parameters = inspect.signature(self.function).parameters.values()
-        except ValueError:  # as of some that are written in C
-            return lambda *_, **__: None
-        accepts: Callable[..., None] = eval(f"lambda {_written(parameters)}: None")
-        accepts.__qualname__ = self.function.__qualname__
-        return accepts
 
     def options(self, **settings: Unpack[JobSettings]) -> Sending[P, R]:
         """The same with other options for what is sent next."""
@@ -139,20 +124,11 @@ class JobFunction(Generic[P, R]):
         search = self.make_options(settings).search
         return settings if isinstance(search, bool) else {**settings, "search": search}
 
-    def check_call(self, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
-        """Refuse arguments that it cannot take."""
-        try:
-            self.accepts(*args, **kwargs)
-        except TypeError as error:
-            raise InvalidArgument(
-                f"{error}; the job would fail whenever it is run, so call it as {self.signature}"
-            ) from None
-
     def run_in_child(self, data: bytes, context: RunningJob) -> bytes:
         """The encoded result. What the function raises is judged here, where its class is known."""
         job = _ChildJob(context)
         try:
-            args, kwargs = open_call(data)
+            args, kwargs = self.signature.open(data)
             begin_job(job)
             value = self.function(*args, **kwargs)
             if not job.has_seen_cancel:
@@ -167,26 +143,9 @@ class JobFunction(Generic[P, R]):
 
 def run_job(data: bytes, context: Any) -> Any:
     """Call the function of a context with the arguments in `data`; a coroutine if it is async."""
-    args, kwargs = open_call(data)
+    args, kwargs = context.function.signature.open(data)
     begin_job(context)
     return context.function.function(*args, **kwargs)
-
-
-def _written(parameters: Iterable[inspect.Parameter]) -> str:
-    """Parameters as in the head of a function, without annotations, and None for all defaults."""
-    parts: list[str] = []
-    before = None
-    for it in parameters:
-        if before is it.POSITIONAL_ONLY and it.kind is not it.POSITIONAL_ONLY:
-            parts.append("/")
-        if it.kind is it.KEYWORD_ONLY and before not in (it.KEYWORD_ONLY, it.VAR_POSITIONAL):
-            parts.append("*")
-        stars = "*" * ((it.kind is it.VAR_POSITIONAL) + 2 * (it.kind is it.VAR_KEYWORD))
-        parts.append(stars + it.name + ("" if it.default is it.empty else "=None"))
-        before = it.kind
-    if before is inspect.Parameter.POSITIONAL_ONLY:
-        parts.append("/")
-    return ", ".join(parts)
 
 
 def _search_paths(function: Callable[..., Any], paths: tuple[str, ...]) -> tuple[str, ...]:
@@ -222,6 +181,7 @@ def job(
     retry_on: Exceptions = ...,
     dead_on: Exceptions = ...,
     process: bool = ...,
+    raw: bool = ...,
     **settings: Unpack[JobSettings],
 ) -> _Decorator: ...
 def job(
@@ -233,6 +193,7 @@ def job(
     retry_on: Exceptions = (),
     dead_on: Exceptions = (),
     process: bool = False,
+    raw: bool = False,
     **settings: Unpack[JobSettings],
 ) -> Any:
     """Make a function or coroutine function a job.
@@ -240,8 +201,9 @@ def job(
     `queue` is where it is sent, `type` what it is called there (its own name if none is given).
     `retry_on` and `dead_on` say after which exceptions it is tried again, and after which never;
     without them it is after any. With `process` it runs in a process of its own, which can be
-    ended when it takes too long or is cancelled. The other options are those of `send`, and can be
-    changed there: attempts, backoff, timeout, priority, delay, expires, tenant, tags, unique, ...
+    ended when it takes too long or is cancelled. With `raw` its one argument is the data of the
+    job, as bytes. The other options are those of `send`, and can be changed there: attempts,
+    backoff, timeout, priority, delay, expires, tenant, tags, unique, ...
     """
     check_name("queue", queue)
     if "id" in settings:
@@ -259,8 +221,10 @@ def job(
                 "loop; leave out process=True, or make it a plain function"
             )
         check_switch("process", process)
+        check_switch("raw", raw)
         name = function.__name__ if type is None else type
-        return JobFunction(function, queue, name, settings, RetryRules(retry_on, dead_on), process)
+        rules = RetryRules(retry_on, dead_on)
+        return JobFunction(function, queue, name, settings, rules, process, raw)
 
     return decorate if function is None else decorate(function)
 

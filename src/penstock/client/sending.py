@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
 from penstock.client.batches import check_items
 from penstock.client.default import default_async_client, default_client
-from penstock.codec.values import pack_call
 from penstock.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 C = TypeVar("C", bound="Penstock | AsyncPenstock")
+J = TypeVar("J", bound="Job[Any] | AsyncJob[Any]")
 
 
 class Sending(Generic[P, R]):
@@ -41,19 +42,28 @@ class Sending(Generic[P, R]):
 
     def send(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         jobs = default_client().jobs(self.function.queue)
-        return jobs.send_one(self._options, self._packed(args, kwargs))
+        return self._typed(jobs.send_one(self._options, self._packed(args, kwargs)))
 
     async def asend(self, *args: P.args, **kwargs: P.kwargs) -> AsyncJob[R]:
         jobs = (await default_async_client()).jobs(self.function.queue)
-        return await jobs.send_one(self._options, self._packed(args, kwargs))
+        return self._typed(await jobs.send_one(self._options, self._packed(args, kwargs)))
 
     def send_many(self, calls: Iterable[Sequence[Any] | Mapping[str, Any]]) -> list[Job[R]]:
         packed = self._calls(calls)
-        return default_client().jobs(self.function.queue).send(self._options, packed)
+        sent = default_client().jobs(self.function.queue).send(self._options, packed)
+        return [self._typed(job) for job in sent]
+
+    def _typed(self, job: J) -> J:
+        """A job whose result is read as the function's annotation says."""
+        job.open_result = self.function.signature.open_result
+        return job
+
+    async def _typed_later(self, sent: Awaitable[Any]) -> Any:
+        done = await sent
+        return [self._typed(job) for job in done] if isinstance(done, list) else self._typed(done)
 
     def _packed(self, args: tuple[object, ...], kwargs: dict[str, object]) -> bytes:
-        self.function.check_call(args, kwargs)
-        return pack_call(f"the arguments of {self.function.type!r}", args, kwargs)
+        return self.function.signature.pack(args, kwargs)
 
     def _calls(self, calls: Iterable[Sequence[Any] | Mapping[str, Any]]) -> Iterable[bytes]:
         check_items(calls, "the arguments of each call")
@@ -90,7 +100,7 @@ class Bound(Generic[P, R, C]):
     def send(self, *args: Any, **kwargs: Any) -> Any:
         sending = self._sending
         jobs = self._client.jobs(sending.function.queue)
-        return jobs.send_one(sending._options, sending._packed(args, kwargs))
+        return self._typed(jobs.send_one(sending._options, sending._packed(args, kwargs)))
 
     @overload
     def send_many(
@@ -103,4 +113,10 @@ class Bound(Generic[P, R, C]):
     def send_many(self, calls: Any) -> Any:
         sending = self._sending
         jobs = self._client.jobs(sending.function.queue)
-        return jobs.send(sending._options, sending._calls(calls))
+        return self._typed(jobs.send(sending._options, sending._calls(calls)))
+
+    def _typed(self, sent: Any) -> Any:
+        sending = self._sending
+        if isinstance(sent, list):
+            return [sending._typed(job) for job in sent]
+        return sending._typed_later(sent) if isawaitable(sent) else sending._typed(sent)

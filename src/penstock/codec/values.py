@@ -1,4 +1,5 @@
-"""Data and results of jobs: JSON, or any bytes as they are.
+"""Data and results of jobs: JSON, or any bytes as they are. Dates, dataclasses and other values
+that JSON has no word for are written as `rich_values.py` says.
 
 A call is kept as `[positional]` or `[positional, named]`; an object stands for named arguments
 alone, so that a producer in another language need not know more than the names of the parameters;
@@ -12,12 +13,13 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from penstock.codec.failures import describe
+from penstock.codec.rich_values import plain
 from penstock.errors import Unserialisable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-_JSON, _RAW = "j", b"r"
+_JSON, _RAW = b"j", b"r"
 
 
 def _encoding() -> Callable[[object, int], Iterable[str]]:
@@ -36,6 +38,13 @@ def _encoding() -> Callable[[object, int], Iterable[str]]:
 
 
 _encode = _encoding()
+_rich_encoder = json.JSONEncoder(
+    allow_nan=False,
+    separators=(",", ":"),
+    ensure_ascii=False,
+    check_circular=False,
+    default=plain,
+)
 _decoder = json.JSONDecoder()
 _scan: Any = _decoder.scan_once  # type: ignore[attr-defined]
 _SPACE = " \t\n\r"
@@ -63,8 +72,17 @@ def pack_data(what: str, data: object) -> bytes:
     """Data of a job: bytes as they are, anything else as JSON."""
     if type(data) is bytes:
         return data
+    return _written(what, data)[0]
+
+
+def _written(what: str, data: object) -> tuple[bytes, bool]:
+    """JSON, and whether it stands for values that it has no word for."""
     try:
-        return "".join(_encode(data, 0)).encode()
+        return "".join(_encode(data, 0)).encode(), False
+    except Exception:  # most values need no other encoder, and this one is the fastest
+        pass
+    try:
+        return _rich_encoder.encode(data).encode(), True
     except Exception as error:  # classes of the application take part in it
         raise _refusal(what, error) from None
 
@@ -74,7 +92,8 @@ def _refusal(what: str, error: Exception) -> Unserialisable:
     reason = "it contains itself, or is nested too deeply" if is_endless else _said(error)
     return Unserialisable(
         f"{what} cannot be written as JSON: {reason}; give numbers (no nan or inf), text, "
-        "lists, dicts, booleans and None, or bytes that you have encoded yourself"
+        "lists, dicts, booleans, None, dates, UUIDs, Decimals, enums, dataclasses and pydantic "
+        "models, or bytes that you have encoded yourself"
     )
 
 
@@ -84,8 +103,9 @@ def _said(error: Exception) -> str:
     return f"{type(error).__name__} was raised: {describe(error).message}"
 
 
-def pack_call(what: str, args: tuple[object, ...], kwargs: dict[str, object]) -> bytes:
-    return pack_data(what, [args, kwargs] if kwargs else [args])
+def pack_call(what: str, args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[bytes, bool]:
+    """A call, and whether JSON had no word for some of its arguments."""
+    return _written(what, [args, kwargs] if kwargs else [args])
 
 
 def open_call(data: bytes) -> tuple[list[Any], dict[str, Any]]:
@@ -112,10 +132,7 @@ def pack_result(value: object) -> bytes:
         return b""
     if type(value) is bytes:
         return _RAW + value
-    try:
-        return (_JSON + "".join(_encode(value, 0))).encode()
-    except Exception as error:  # as for data
-        raise _refusal("the result", error) from None
+    return _JSON + _written("the result", value)[0]
 
 
 def open_result(outcome: bytes) -> Any:

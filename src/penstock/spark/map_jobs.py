@@ -132,7 +132,7 @@ class _Batch:
 
 def _check_call(rows: DataFrame, function: JobFunction[..., Any]) -> None:
     try:
-        function.accepts(**dict.fromkeys(rows.columns))
+        function.signature.accepts(**dict.fromkeys(rows.columns))
     except TypeError as error:
         raise InvalidArgument(
             f"the columns of the DataFrame are not the arguments of {function.signature}: {error}; "

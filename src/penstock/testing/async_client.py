@@ -109,7 +109,8 @@ class AsyncTestPenstock(AsyncPenstock):
 
     async def calls(self, function: Type) -> list[Call]:
         """With which arguments a function was sent, whatever has become of it."""
-        opened = [open_call(job.data) for job in await self.sent(function)]
+        opens = function.signature.open if isinstance(function, JobFunction) else open_call
+        opened = [opens(job.data) for job in await self.sent(function)]
         return [Call(tuple(args), kwargs) for args, kwargs in opened]
 
     def crash(self, victim: Victim, at: Point = "start", times: int = 1) -> None:

@@ -26,6 +26,7 @@ from penstock.model.jobs import WHY_ABSENT
 from penstock.store.commands import job_records
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from concurrent.futures import Future
     from typing import Literal
 
@@ -43,7 +44,7 @@ _MAX_LINES = 1000
 class AsyncJob(Generic[R]):
     """A job by its id. Nothing is read before it is asked for, and nothing is kept."""
 
-    __slots__ = ("_client", "_keys", "_number", "is_new", "type")
+    __slots__ = ("_client", "_keys", "_number", "is_new", "open_result", "type")
 
     def __init__(
         self,
@@ -57,6 +58,8 @@ class AsyncJob(Generic[R]):
         self._keys = keys
         self._number = number
         self.type = type
+        self.open_result: Callable[[bytes], R] = open_result
+        """reads its result; the function by which it was sent knows more of that than JSON says"""
         self.is_new = is_new
         """False if a job with the same unique key or id was there already, and this is that one"""
 
@@ -118,7 +121,7 @@ class AsyncJob(Generic[R]):
             )
         if ending.state != "done":
             raise self._failure(ending)
-        return open_result(ending.outcome)  # type: ignore[no-any-return]
+        return self.open_result(ending.outcome)
 
     async def cancel(self) -> JobState:
         """Cancel it: at once if it waits; if it runs, its worker is told, and it is cancelled when

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
-from penstock.codec.values import open_call, pack_data
+from penstock.codec.values import pack_data
 from penstock.errors import InvalidArgument, ProtocolError, ScheduleNotFound
 from penstock.model.job_options import JobSettings, json_settings, make_options
 from penstock.model.queues import check_payload
@@ -78,7 +78,7 @@ class AsyncSchedules:
         # function nor text is refused as a name.
         if not isinstance(type, str) and hasattr(type, "settings_in"):
             options = type.settings_in(self.queue, options)
-            type.check_call(*open_call(packed))
+            type.signature.check_data(packed)
             kind = type.type
         _check_options(options)
         make_options(kind, options)  # refuses what is wrong before anything is written

@@ -27,6 +27,7 @@ from penstock.model.jobs import WHY_ABSENT
 from penstock.store.commands import job_records
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from concurrent.futures import Future
     from typing import Literal
 
@@ -44,7 +45,7 @@ _MAX_LINES = 1000
 class Job(Generic[R]):
     """A job by its id. Nothing is read before it is asked for, and nothing is kept."""
 
-    __slots__ = ("_client", "_keys", "_number", "is_new", "type")
+    __slots__ = ("_client", "_keys", "_number", "is_new", "open_result", "type")
 
     def __init__(
         self,
@@ -58,6 +59,8 @@ class Job(Generic[R]):
         self._keys = keys
         self._number = number
         self.type = type
+        self.open_result: Callable[[bytes], R] = open_result
+        """reads its result; the function by which it was sent knows more of that than JSON says"""
         self.is_new = is_new
         """False if a job with the same unique key or id was there already, and this is that one"""
 
@@ -117,7 +120,7 @@ class Job(Generic[R]):
             )
         if ending.state != "done":
             raise self._failure(ending)
-        return open_result(ending.outcome)  # type: ignore[no-any-return]
+        return self.open_result(ending.outcome)
 
     def cancel(self) -> JobState:
         """Cancel it: at once if it waits; if it runs, its worker is told, and it is cancelled when
