@@ -19,7 +19,11 @@ ROOT = Path(__file__).parent.parent.parent
 TESTING = ROOT / "docs" / "testing.md"
 SPARK = ROOT / "docs" / "spark.md"
 README = ROOT / "README.md"
-DOCUMENTS = [README, *sorted(set((ROOT / "docs").glob("*.md")) - {TESTING})]
+DOCUMENTS = [
+    README,
+    *sorted(set((ROOT / "docs").glob("*.md")) - {TESTING}),
+    *sorted((ROOT / "docs" / "how-to").glob("*.md")),
+]
 
 
 def examples_in(document: Path, *, for_spark: bool = False) -> list[str]:
@@ -95,7 +99,9 @@ def test_the_examples_of_tests_pass(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stdout
 
 
-@pytest.mark.parametrize("document", sorted(ROOT.glob("*.md")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "document", sorted({*ROOT.glob("*.md"), *DOCUMENTS}), ids=lambda path: path.name
+)
 def test_links_between_documents_lead_somewhere(document: Path) -> None:
     targets = re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text())
 
