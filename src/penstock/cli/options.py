@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypedDict
 
 import click
 
 from penstock.cli.render import counted, print_json, say_error
 from penstock.client.client import Penstock
-from penstock.client.connect import find_settings
+from penstock.client.connect import find_settings, private_settings
 from penstock.errors import PenstockError
 from penstock.server.embedded import EmbeddedServer
 
@@ -27,6 +27,11 @@ P = ParamSpec("P")
 
 # People at a terminal want an error soon; workers are more patient.
 _PATIENCE_S = 5.0
+
+
+class _Waits(TypedDict):
+    retry_for_s: float | None
+    timeout_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +55,10 @@ class Target:
         return self.url or os.environ.get("PENSTOCK_URL") or EmbeddedServer(None).start().url
 
     def settings(self, retry_for_s: float | None = 30.0, timeout_s: float = 5.0) -> Settings:
-        return find_settings(
-            self.named_url(), self.namespace, retry_for_s=retry_for_s, timeout_s=timeout_s
-        )
+        waits: _Waits = {"retry_for_s": retry_for_s, "timeout_s": timeout_s}
+        if self.url is None and self.data is not None:
+            return private_settings(self.namespace, self.data, **waits)
+        return find_settings(self.url, self.namespace, **waits)
 
     def named_url(self) -> str | None:
         """The store that was asked for, which goes before PENSTOCK_URL; None if none was."""

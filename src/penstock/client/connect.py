@@ -60,15 +60,36 @@ def find_settings(
     timeout_s: float = 5.0,
 ) -> Settings:
     """What was given, else what the environment says, else the private server."""
-    if namespace is None:
-        namespace = os.environ.get("PENSTOCK_NAMESPACE", "penstock")
-        if not namespace:
-            raise InvalidName(
-                "the environment variable PENSTOCK_NAMESPACE is empty; give it a name, or unset it "
-                "for 'penstock'"
-            )
-    check_name("namespace", namespace)  # before a server is started for it
-    return Settings(parse_url(find_url(url, data)), namespace, max_payload, retry_for_s, timeout_s)
+    url = url or os.environ.get("PENSTOCK_URL")
+    if not url:
+        return private_settings(namespace, data, max_payload, retry_for_s, timeout_s)
+    chosen = find_namespace(namespace, "penstock")
+    return Settings(parse_url(url), chosen, max_payload, retry_for_s, timeout_s)
+
+
+def private_settings(
+    namespace: str | None = None,
+    data: Path | None = None,
+    max_payload: int = MAX_PAYLOAD,
+    retry_for_s: float | None = 30.0,
+    timeout_s: float = 5.0,
+) -> Settings:
+    """The same for the private server of the folder `data`, whatever PENSTOCK_URL says."""
+    chosen = find_namespace(namespace, "penstock")  # before a server is started for it
+    server = EmbeddedServer(data)
+    address = parse_url(server.start().url)
+    return Settings(address, chosen, max_payload, retry_for_s, timeout_s, server=server)
+
+
+def find_namespace(given: str | None, default: str) -> str:
+    """What was given, else what the environment says, else the default."""
+    namespace = os.environ.get("PENSTOCK_NAMESPACE", default) if given is None else given
+    if given is None and not namespace:
+        raise InvalidName(
+            "the environment variable PENSTOCK_NAMESPACE is empty; give it a name, or unset it "
+            f"for '{default}'"
+        )
+    return check_name("namespace", namespace)
 
 
 def find_url(url: str | None = None, data: Path | None = None) -> str:
