@@ -26,11 +26,7 @@ def private(tmp_path: Path) -> Iterator[EmbeddedServer]:
 
 @pytest.fixture
 def private_shell(private: EmbeddedServer, tmp_path: Path) -> Iterator[Shell]:
-    """Without a URL, so that everything is on the private server."""
-    folder = tmp_path / "shop"
-    folder.mkdir()
-    shell = Shell(folder, PENSTOCK_DATA=str(private.data), PENSTOCK_URL="")
-    shell.environment.pop("PENSTOCK_NAMESPACE", None)
+    shell = project(tmp_path / "shop", private)
     yield shell
     shell.close()
 
@@ -63,3 +59,53 @@ def test_a_running_worker_starts_a_killed_private_redis_again(
     wait_for(lambda: shell.json("job", "show", later, "-q", "mail")["state"] == "done")
     wait_for(lambda: shell.json("job", "show", now, "-q", "mail")["state"] == "done")
     assert worker.poll() is None
+
+
+APP = """
+import sys
+
+import penstock
+
+
+@penstock.job(queue="default")
+def send() -> str:
+    return "{project}"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(send.send().id)
+"""
+
+
+def test_two_projects_with_the_same_names_run_their_own_jobs(
+    private: EmbeddedServer, tmp_path: Path
+) -> None:
+    shells = {name: project(tmp_path / name / "shop", private) for name in ("a", "b")}
+    try:
+        for name, shell in shells.items():
+            shell.write("app", APP.format(project=name))
+        sent = shells["a"].python("app.py")
+        assert "sent to a queue that no worker serves" in sent.stderr.decode()
+        job = sent.stdout.decode()
+        other = shells["b"].start("worker", "run", "app")
+        wait_for(lambda: "worker started" in shells["b"].output(other))
+        assert shells["b"].json("queue", "list")[0]["ready"] == 0
+        assert shells["a"].json("job", "show", job, "-q", "default")["state"] == "ready"
+
+        worker = shells["a"].start("worker", "run", "app")
+        wait_for(lambda: shells["a"].json("job", "show", job, "-q", "default")["state"] == "done")
+
+        assert shells["a"].json("job", "show", job, "-q", "default")["result"] == "a"
+        assert "namespace=shop-" in shells["a"].output(worker)
+    finally:
+        for shell in shells.values():
+            shell.close()
+
+
+def project(folder: Path, server: EmbeddedServer) -> Shell:
+    """A project that uses the private server, as one does who has set nothing."""
+    folder.mkdir(parents=True)
+    shell = Shell(folder, PENSTOCK_DATA=str(server.data))
+    for name in ("PENSTOCK_URL", "PENSTOCK_NAMESPACE", "PENSTOCK_PROJECT"):
+        shell.environment.pop(name, None)
+    return shell

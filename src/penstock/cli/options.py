@@ -84,7 +84,9 @@ def with_store(function: Callable[Concatenate[Target, P], None]) -> Callable[...
         help="The store, as redis://host:6379/0. Default: PENSTOCK_URL, else a private Redis.",
     )
     @click.option(
-        "--namespace", metavar="NAME", help="Default: PENSTOCK_NAMESPACE, else 'penstock'."
+        "--namespace",
+        metavar="NAME",
+        help="Default: PENSTOCK_NAMESPACE, else 'penstock'; on the private Redis, the project.",
     )
     @data_option
     @json_option

@@ -34,7 +34,7 @@ def list_queues(at: Target) -> None:
     views: dict[str, QueueView] = {}
     unread: dict[str, UnknownLayout] = {}
     with at.connected() as client:
-        states = client.inspect()
+        settings, states = client.settings, client.inspect()
         for state in states:
             try:
                 views[state.name] = view_of(client, state)
@@ -50,6 +50,8 @@ def list_queues(at: Target) -> None:
             ]
         )
         return
+    if settings.server is not None:
+        say(f"namespace '{settings.namespace}' of the private Redis")
     if not states:
         say("no queues; `penstock enqueue QUEUE TASK` makes one")
     print_views(list(views.values()))

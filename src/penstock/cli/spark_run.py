@@ -121,7 +121,7 @@ def run(
             py_files=_listed(py_files),
             archives=_listed(archives),
             url=at.named_url(),
-            namespace=at.namespace,
+            namespace=at.settings().namespace,
             on_progress=_shown_on(bar),
         )
     if at.is_json:

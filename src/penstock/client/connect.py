@@ -13,8 +13,10 @@ from penstock.errors import InvalidName
 from penstock.model.names import check_name
 from penstock.model.queues import MAX_PAYLOAD
 from penstock.server.embedded import EmbeddedServer
+from penstock.server.project import project_namespace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -28,7 +30,8 @@ def connect(
     timeout_s: float = 5.0,
 ) -> Penstock:
     """A client of the store at `url`, else of `PENSTOCK_URL`, else of a private Redis that is
-    started if need be.
+    started if need be. `namespace` is by default PENSTOCK_NAMESPACE, else `penstock`; on the
+    private Redis, else the project that the program belongs to.
 
     Raises UnsafeStore if the store is set up so that it could lose tasks silently, and
     StoreUnavailable if it does not answer.
@@ -63,7 +66,7 @@ def find_settings(
     url = url or os.environ.get("PENSTOCK_URL")
     if not url:
         return private_settings(namespace, data, max_payload, retry_for_s, timeout_s)
-    chosen = find_namespace(namespace, "penstock")
+    chosen = find_namespace(namespace, lambda: "penstock")
     return Settings(parse_url(url), chosen, max_payload, retry_for_s, timeout_s)
 
 
@@ -75,21 +78,23 @@ def private_settings(
     timeout_s: float = 5.0,
 ) -> Settings:
     """The same for the private server of the folder `data`, whatever PENSTOCK_URL says."""
-    chosen = find_namespace(namespace, "penstock")  # before a server is started for it
+    chosen = find_namespace(namespace, project_namespace)  # before a server is started for it
     server = EmbeddedServer(data)
     address = parse_url(server.start().url)
     return Settings(address, chosen, max_payload, retry_for_s, timeout_s, server=server)
 
 
-def find_namespace(given: str | None, default: str) -> str:
+def find_namespace(given: str | None, default: Callable[[], str]) -> str:
     """What was given, else what the environment says, else the default."""
-    namespace = os.environ.get("PENSTOCK_NAMESPACE", default) if given is None else given
-    if given is None and not namespace:
+    if given is not None:
+        return check_name("namespace", given)
+    named = os.environ.get("PENSTOCK_NAMESPACE")
+    if named == "":
         raise InvalidName(
             "the environment variable PENSTOCK_NAMESPACE is empty; give it a name, or unset it "
-            f"for '{default}'"
+            f"for '{default()}'"
         )
-    return check_name("namespace", namespace)
+    return check_name("namespace", named or default())
 
 
 def find_url(url: str | None = None, data: Path | None = None) -> str:
