@@ -99,7 +99,7 @@ def run(
     """
     check_lease(lease_ms, heartbeat_ms)
     config = _settings(conf)
-    # Here, as it takes a second, and needs what `penstock[spark]` installs.
+    # Here, as it takes a second, and needs what `penstock-queue[spark]` installs.
     from penstock.spark import run as run_on_spark  # noqa: PLC0415
 
     names, weights = weighted(queues)
