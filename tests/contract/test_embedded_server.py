@@ -407,8 +407,8 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path: Path, binary: Path) -> N
         EmbeddedServer(data, binary).start()
 
 
-def test_an_open_folder_is_closed_when_empty_and_refused_when_in_use(
-    server: EmbeddedServer, data: Path, tmp_path: Path
+def test_an_open_folder_is_closed_with_a_word_when_empty_and_refused_when_in_use(
+    server: EmbeddedServer, data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     data.mkdir()
     data.chmod(0o755)
@@ -421,6 +421,10 @@ def test_an_open_folder_is_closed_when_empty_and_refused_when_in_use(
     server.start()
 
     assert mode_of(data) == 0o700
+    assert caplog.messages == [
+        "closed a folder to other users, as the private server keeps its data there "
+        f"folder='{data}' mode=0700 before=0755"
+    ]
     with pytest.raises(ServerFailed, match=r"open to other users \(mode 0755\); run `chmod 700"):
         EmbeddedServer(in_use).start()
 

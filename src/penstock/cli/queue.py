@@ -77,6 +77,7 @@ def show(at: Target, name: str) -> None:
 def pause(at: Target, name: str) -> None:
     """Hand out no more tasks. What runs goes on, and tasks can still be added."""
     with at.connected() as client:
+        client.queue(name).inspect()  # or a name that was mistyped would become a queue
         client.queue(name).pause()
         view = view_of(client, client.queue(name).inspect())
     _confirm(at, view, f"paused '{name}'; {counted(view.waiting, view.noun)} waiting")
