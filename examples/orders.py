@@ -3,7 +3,7 @@
 $ python examples/orders.py                       # 50,000 orders; the path of the report is printed
 $ python examples/orders.py --orders 1000 --folder out/
 
-It needs `pip install 'penstock[spark]'`, and `penstock[spark,java]` where there is no Java. This is
+It needs `pip install '.[spark]'` in the clone, and `.[spark,java]` where there is no Java. This is
 what `penstock demo` shows as its last act. To read on, in src/penstock/demo/orders:
 
 jobs.py    the functions that workers run

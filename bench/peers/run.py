@@ -33,6 +33,8 @@ from bench.peers.report import Outcome, Report
 from bench.peers.systems import SYSTEMS, System
 from bench.peers.turns import JobTurn, TaskTurn, Turn
 
+import penstock
+
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
@@ -137,12 +139,10 @@ def environment_of(name: str, options: argparse.Namespace) -> Environment:
     """Where a peer runs; installed if it is not there yet."""
     if name != "penstock":
         return install(PEERS[name], options.folder, is_fresh=options.reinstall)
-    try:
-        version = metadata.version("penstock")
-    except metadata.PackageNotFoundError:
-        version = "working tree"
     libraries = {library: metadata.version(library) for library in ("hiredis", "uvloop")}
-    return Environment((sys.executable,), harness.ROOT, {"penstock": version} | libraries)
+    return Environment(
+        (sys.executable,), harness.ROOT, {"penstock": penstock.__version__} | libraries
+    )
 
 
 def _versions_of(environment: Environment) -> str:

@@ -19,6 +19,8 @@ from penstock.worker.handlers import backoff, handler
 from penstock.worker.run import serve
 from penstock.worker.worker import Worker
 
+__version__ = "0.1.0"
+
 __all__ = [
     "AsyncJob",
     "AsyncJobs",

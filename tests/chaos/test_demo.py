@@ -97,7 +97,7 @@ def test_without_pyspark_the_demo_says_how_to_get_its_second_act() -> None:
 
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert ended.stdout.splitlines()[-1].startswith("left out: penstock.spark needs pyspark")
-    assert ended.stdout.endswith("pip install 'penstock[spark]'\n")
+    assert ended.stdout.endswith("pip install 'penstock-queue[spark]'\n")
 
 
 def test_the_second_act_alone_is_refused_without_pyspark() -> None:
@@ -110,7 +110,7 @@ def test_the_second_act_alone_is_refused_without_pyspark() -> None:
     )
 
     assert ended.returncode == 1
-    assert "pip install 'penstock[spark]'" in ended.stderr
+    assert "pip install 'penstock-queue[spark]'" in ended.stderr
 
 
 def is_alive(process: psutil.Process) -> bool:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class CommandLine:
     """`penstock` with the store and namespace of a test in its environment."""
 
-    def __init__(self, url: str, namespace: str, columns: int = 120) -> None:
+    def __init__(self, url: str, namespace: str | None, columns: int = 120) -> None:
         self._runner = CliRunner(
             env={
                 "PENSTOCK_URL": url,

@@ -7,16 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+import penstock
 from tests.servers import wait_for
 
 if TYPE_CHECKING:
-    import penstock
     from penstock.store.keys import QueueKeys
     from tests.servers import RedisServer
 
@@ -37,7 +36,7 @@ def test_the_version_is_told(environment: dict[str, str]) -> None:
     result = run(environment, "--version")
 
     assert result.returncode == 0
-    assert result.stdout.decode() == f"penstock {version('penstock')}\n"
+    assert result.stdout.decode() == f"penstock {penstock.__version__}\n"
 
 
 def test_options_of_the_store_come_after_the_command(server: RedisServer, namespace: str) -> None:

@@ -125,6 +125,18 @@ def test_a_queue_that_does_not_exist_is_an_error(
     assert json.loads(document.stdout)["error"]["code"] == "queue_not_found"
 
 
+def test_to_pause_a_queue_that_does_not_exist_creates_none(
+    cli: CommandLine, ps: penstock.Penstock, namespace: str
+) -> None:
+    result = cli("queue", "pause", "typo")
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith(
+        f"penstock: there is no queue 'typo' in namespace '{namespace}'"
+    )
+    assert ps.queues() == []
+
+
 def test_a_paused_queue_hands_out_nothing_until_it_is_resumed(
     cli: CommandLine, queue: penstock.Queue
 ) -> None:

@@ -73,6 +73,21 @@ def test_a_folder_given_by_name_goes_before_the_url_of_the_environment(
     assert cli.json("queue", "tasks", "mail", "--data", str(data))["tasks"] == ["hello"]
 
 
+def test_the_private_server_shows_the_project_that_is_looked_at(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_PROJECT", str(tmp_path / "shop"))
+    cli = CommandLine("", None, columns=400)
+
+    listed = cli("queue", "list", "--data", str(data))
+    findings = cli.json("doctor", "--data", str(data))["findings"]
+
+    assert listed.stdout.startswith("namespace 'shop-")
+    (told,) = (finding["message"] for finding in findings if finding["check"] == "namespace")
+    assert told.startswith("'shop-")
+    assert told.endswith(f"of the project in '{tmp_path / 'shop'}'")
+
+
 def test_a_folder_that_cannot_be_used_is_an_error(cli: CommandLine, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from tests.cli.conftest import cells
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import penstock
     from tests.cli.conftest import CommandLine
 
@@ -168,6 +171,39 @@ def test_a_module_that_cannot_be_imported_is_one_line(cli: CommandLine) -> None:
         "penstock: there is no module 'no_such_module_at_all' to import;"
     )
     assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "advice"),
+    [
+        ("app.py", "run `penstock worker run app`\n"),
+        ("shop/app.py", "run `penstock worker run shop.app`\n"),
+        ("./shop/app.py", "run `penstock worker run shop.app`\n"),
+        ("{folder}/shop/app", "run `penstock worker run shop.app`\n"),
+        ("../elsewhere/app.py", "run `penstock worker run app` in '{folder.parent}/elsewhere'\n"),
+    ],
+)
+def test_a_file_in_place_of_a_module_is_told_the_name_of_the_module(
+    cli: CommandLine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    given: str,
+    advice: str,
+) -> None:
+    (tmp_path / "app.py").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "app", raising=False)
+    given = given.format(folder=tmp_path)
+
+    result = cli("worker", "run", given)
+
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"penstock: '{given}' is a file, and a worker imports a module by its dotted name; "
+        + advice.format(folder=tmp_path)
+    )
+    sys.modules.pop("app", None)
 
 
 def test_a_heartbeat_slower_than_the_lease_is_a_mistake(cli: CommandLine) -> None:

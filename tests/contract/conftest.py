@@ -12,7 +12,7 @@ from penstock.connection.subscription import Subscription
 from penstock.store.command import Operation
 from penstock.store.keys import NamespaceKeys
 from penstock.worker.handlers import collect_handlers
-from tests.conftest import STORES
+from tests.conftest import EVERY_VERSION
 from tests.contract.job_workers import Hand
 from tests.running_worker import RunningWorker, stopped_in_the_end
 from tests.stored import Stored
@@ -57,7 +57,7 @@ def _left_empty(servers: dict[str, RedisServer | RedisCluster]) -> Iterator[None
     left there would make each slower than the one before.
     """
     yield
-    for kind in STORES:
+    for kind in EVERY_VERSION:
         if kind in servers:
             servers[kind].empty()
 

@@ -22,6 +22,7 @@ from penstock.model.staging import NOT_KEPT, STAGE_MS, Keep, Stage, batch_tag
 from penstock.store.command import Operation
 from penstock.store.commands import job_staging, staging
 from penstock.store.commands.jobs import IdTaken
+from tests.conftest import EVERY_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from tests.contract.conftest import Ear
     from tests.contract.job_workers import Hand
     from tests.stored import Stored
+
+pytestmark = pytest.mark.stores(*EVERY_VERSION)
 
 ROOM = 1_000_000
 GIVEN_ID = 10**18

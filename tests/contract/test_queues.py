@@ -9,6 +9,7 @@ import pytest
 from penstock.errors import InvalidName, QueueNotFound
 from penstock.store.command import Command, Operation, QueueAbsent, QueueTaken
 from penstock.store.commands import queues, tasks
+from tests.conftest import EVERY_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     import penstock
     from penstock.store.keys import NamespaceKeys, QueueKeys
     from tests.stored import Stored
+
+pytestmark = pytest.mark.stores(*EVERY_VERSION)
 
 ODD_NAMES = ["a:b", "a_b", "{a}", "a b", "ä", "%3A", "*", "x" * 255]
 

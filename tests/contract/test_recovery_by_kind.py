@@ -10,6 +10,7 @@ from penstock.client.fsck import check
 from penstock.errors import UnknownLayout
 from penstock.store.commands import jobs, processes, queues, workers
 from penstock.store.kinds import KINDS
+from tests.conftest import EVERY_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from penstock.store.command import Command, Operation
     from penstock.store.keys import NamespaceKeys, QueueKeys
     from tests.stored import Stored
+
+pytestmark = pytest.mark.stores(*EVERY_VERSION)
 
 HOUR_MS = 3_600_000
 OTHER: dict[KindName, KindName] = {"tasks": "jobs", "jobs": "tasks"}

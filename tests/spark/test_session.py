@@ -34,7 +34,7 @@ def test_other_versions_of_pyspark_are_refused(version: str) -> None:
 
     assert str(caught.value) == (
         f"penstock.spark needs pyspark>=4.2,<5, but {version} is installed; install one with pip "
-        "install 'penstock[spark]'"
+        "install 'penstock-queue[spark]'"
     )
 
 

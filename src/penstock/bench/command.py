@@ -6,6 +6,7 @@ import json
 import signal
 import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +17,8 @@ from penstock.bench.environment import prepared_environment
 from penstock.bench.figures import count_steps, measure_all
 from penstock.bench.report import print_results
 from penstock.bench.sizes import choose_sizes
+from penstock.client.connect import read_url
+from penstock.connection.address import SEEN_PASSWORD, shows_password
 from penstock.connection.wire import ConnectionLost
 from penstock.errors import BenchFailed, PenstockError
 
@@ -28,9 +31,22 @@ if TYPE_CHECKING:
 @click.option("--quick", "is_quick", is_flag=True, help="Smaller sizes, for a first look.")
 @click.option("--rounds", type=click.IntRange(1, 99), default=3, show_default=True)
 @click.option("--url", metavar="URL", help="Measure this server instead of a private one.")
+@click.option(
+    "--url-file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="A file with the URL, for one with a password.",
+)
 @click.option("--json", "is_json", is_flag=True, help="Print JSON.")
 @click.option("--scale", type=click.FloatRange(0, 1, min_open=True), default=1.0, hidden=True)
-def bench(is_quick: bool, rounds: int, url: str | None, is_json: bool, scale: float) -> None:
+def bench(
+    is_quick: bool,
+    rounds: int,
+    url: str | None,
+    url_file: Path | None,
+    is_json: bool,
+    scale: float,
+) -> None:
     """Measure penstock here, beside the raw limits.
 
     Everything happens on a private Redis with AOF, in a temporary folder. With --url it happens in
@@ -40,7 +56,11 @@ def bench(is_quick: bool, rounds: int, url: str | None, is_json: bool, scale: fl
     for number in (signal.SIGTERM, signal.SIGHUP):
         # As Ctrl-C does, so that the server and the workers are ended in every case.
         signal.signal(number, signal.default_int_handler)
+    if url is not None and shows_password(url):
+        click.echo(f"penstock: {SEEN_PASSWORD}", err=True)
     try:
+        if url_file is not None:
+            url = read_url(url_file, "--url-file")
         results = _measure(choose_sizes(is_quick, scale), rounds, url)
     except PenstockError as error:
         if is_json:

@@ -1,10 +1,12 @@
-"""`python -m penstock.bench.listener URL CHANNEL RECORDS`: the least that a woken worker does.
+"""`python -m penstock.bench.listener CHANNEL RECORDS`: the least that a woken worker does.
 
-It waits for a message, runs one script that finds nothing, and notes when.
+It waits for a message, runs one script that finds nothing, and notes when; on the server that
+PENSTOCK_URL names.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 
@@ -14,7 +16,8 @@ from penstock.bench.raw_connection import open_connection
 _POP = "return redis.call('RPOP', KEYS[1])"
 
 
-def main(url: str, channel: str, records: str) -> None:
+def main(channel: str, records: str) -> None:
+    url = os.environ["PENSTOCK_URL"]
     stamper = Stamper(records)
     listening, working = open_connection(url), open_connection(url)
     digest = working.request("SCRIPT", "LOAD", _POP)

@@ -61,14 +61,7 @@ def worker_process(environment: Environment, queue: str, concurrency: int = 1) -
     command = [
         *(sys.executable, "-m", "penstock", "worker", "run", handlers.__name__, "--alone"),
         *("--queue", queue),
-        *(
-            "--concurrency",
-            str(concurrency),
-            "--url",
-            environment.url,
-            "--namespace",
-            environment.namespace,
-        ),
+        *("--concurrency", str(concurrency), "--namespace", environment.namespace),
     ]
 
     def is_serving() -> bool:
@@ -86,7 +79,7 @@ def worker_process(environment: Environment, queue: str, concurrency: int = 1) -
 def listener_process(environment: Environment, channel: str) -> Iterator[Path]:
     """A bare subscriber; gives the file it writes to."""
     records = _new_file(environment)
-    command = [sys.executable, "-m", listener.__name__, environment.url, channel, str(records)]
+    command = [sys.executable, "-m", listener.__name__, channel, str(records)]
 
     def is_listening() -> bool:
         return bool(environment.connection.request("PUBSUB", "NUMSUB", channel)[1])
@@ -102,7 +95,8 @@ def _running(environment: Environment, command: list[str]) -> Iterator[Running]:
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,
-            env=os.environ | {handlers.RECORDS: str(records)},
+            # Not among the arguments, as the URL can have a password.
+            env=os.environ | {handlers.RECORDS: str(records), "PENSTOCK_URL": environment.url},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -19,6 +19,7 @@ from penstock.client.client import Penstock
 from penstock.connection.answers import store_error
 from penstock.connection.wire import ConnectionLost, NotSent, ReplyError, pack, parse_info
 from penstock.errors import PenstockError, UnknownLayout, UnsafeStore
+from penstock.server.project import project_namespace, project_root
 from penstock.store.script import Script, scripts
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ def doctor(at: Target) -> None:
 def _examine(at: Target) -> Iterator[Finding]:
     try:
         with Penstock(at.settings(retry_for_s=0.0, timeout_s=_TIMEOUT_S)) as client:
+            if client.settings.server is not None:
+                yield _namespace(client)
             findings = list(_servers(client))
             yield from findings
             if all(finding.level == "ok" for finding in findings if finding.check == "reachable"):
@@ -69,6 +72,13 @@ def _examine(at: Target) -> Iterator[Finding]:
         yield _unreachable(error)
     except PenstockError as error:
         yield Finding("reachable", "problem", str(error))
+
+
+def _namespace(client: Penstock) -> Finding:
+    """Which part of the private server is looked at, as projects share it."""
+    name = client.settings.namespace
+    of = f", of the project in '{project_root()}'" if name == project_namespace() else ""
+    return Finding("namespace", "ok", f"'{name}'{of}")
 
 
 def _servers(client: Penstock) -> Iterator[Finding]:
@@ -192,9 +202,9 @@ def _load(client: Penstock, node: Node, script: Script) -> None:
 def _run_canary(client: Penstock) -> None:
     queue = client.queue(f"penstock-doctor-{secrets.token_hex(4)}")
     try:
-        queue.enqueue(b"canary")
         with client.worker("doctor") as worker:
             worker.start_work(queue.name)
+            queue.enqueue(b"canary")
             process = worker.start_task(queue.name)
             if process is None or process.task != b"canary":
                 raise PenstockError("the task that was put into the queue did not come out of it")

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypedDict
 
 import click
 
 from penstock.cli.render import counted, print_json, say_error
 from penstock.client.client import Penstock
-from penstock.client.connect import find_settings
+from penstock.client.connect import find_settings, find_url, private_settings, read_url
+from penstock.connection.address import SEEN_PASSWORD, shows_password
 from penstock.errors import PenstockError
 from penstock.server.embedded import EmbeddedServer
 
@@ -27,6 +27,11 @@ P = ParamSpec("P")
 
 # People at a terminal want an error soon; workers are more patient.
 _PATIENCE_S = 5.0
+
+
+class _Waits(TypedDict):
+    retry_for_s: float | None
+    timeout_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +52,13 @@ class Target:
         """The URL of the store, for other processes; a private server is started for it."""
         if self.data is not None and self.url is None:
             return EmbeddedServer(self.data).start().url
-        return self.url or os.environ.get("PENSTOCK_URL") or EmbeddedServer(None).start().url
+        return find_url(self.url)
 
     def settings(self, retry_for_s: float | None = 30.0, timeout_s: float = 5.0) -> Settings:
-        return find_settings(
-            self.named_url(), self.namespace, retry_for_s=retry_for_s, timeout_s=timeout_s
-        )
+        waits: _Waits = {"retry_for_s": retry_for_s, "timeout_s": timeout_s}
+        if self.url is None and self.data is not None:
+            return private_settings(self.namespace, self.data, **waits)
+        return find_settings(self.url, self.namespace, **waits)
 
     def named_url(self) -> str | None:
         """The store that was asked for, which goes before PENSTOCK_URL; None if none was."""
@@ -78,17 +84,38 @@ def with_store(function: Callable[Concatenate[Target, P], None]) -> Callable[...
         help="The store, as redis://host:6379/0. Default: PENSTOCK_URL, else a private Redis.",
     )
     @click.option(
-        "--namespace", metavar="NAME", help="Default: PENSTOCK_NAMESPACE, else 'penstock'."
+        "--url-file",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="A file with the URL, for one with a password. Default: PENSTOCK_URL_FILE.",
+    )
+    @click.option(
+        "--namespace",
+        metavar="NAME",
+        help="Default: PENSTOCK_NAMESPACE, else 'penstock'; on the private Redis, the project.",
     )
     @data_option
     @json_option
     @wraps(function)
     def command(
-        url: str | None, namespace: str | None, data: Path | None, is_json: bool, **rest: Any
+        url: str | None,
+        url_file: Path | None,
+        namespace: str | None,
+        data: Path | None,
+        is_json: bool,
+        **rest: Any,
     ) -> None:
-        if url is not None and data is not None:
-            raise click.UsageError("--url and --data name two different stores; give one of them.")
+        stores = {"--url": url, "--url-file": url_file, "--data": data}
+        given = [option for option, value in stores.items() if value is not None]
+        if len(given) > 1:
+            raise click.UsageError(
+                f"{given[0]} and {given[1]} name two different stores; give one of them."
+            )
         with errors_reported(is_json):
+            if url is not None and shows_password(url):
+                say_error(SEEN_PASSWORD)
+            if url_file is not None:
+                url = read_url(url_file, "--url-file")
             function(Target(url, namespace, data, is_json), **rest)  # type: ignore[call-arg]
 
     return command

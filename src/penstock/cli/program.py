@@ -9,6 +9,7 @@ import sys
 
 import click
 
+import penstock
 from penstock.bench.command import bench
 from penstock.cli.doctor import doctor
 from penstock.cli.enqueue import enqueue
@@ -36,7 +37,7 @@ _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
     ),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.version_option(package_name="penstock", message="%(prog)s %(version)s")
+@click.version_option(penstock.__version__, message="%(prog)s %(version)s")
 def program() -> None:
     """A reliable, atomic work queue on Redis."""
 

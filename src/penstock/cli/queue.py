@@ -34,7 +34,7 @@ def list_queues(at: Target) -> None:
     views: dict[str, QueueView] = {}
     unread: dict[str, UnknownLayout] = {}
     with at.connected() as client:
-        states = client.inspect()
+        settings, states = client.settings, client.inspect()
         for state in states:
             try:
                 views[state.name] = view_of(client, state)
@@ -50,6 +50,8 @@ def list_queues(at: Target) -> None:
             ]
         )
         return
+    if settings.server is not None:
+        say(f"namespace '{settings.namespace}' of the private Redis")
     if not states:
         say("no queues; `penstock enqueue QUEUE TASK` makes one")
     print_views(list(views.values()))
@@ -75,6 +77,7 @@ def show(at: Target, name: str) -> None:
 def pause(at: Target, name: str) -> None:
     """Hand out no more tasks. What runs goes on, and tasks can still be added."""
     with at.connected() as client:
+        client.queue(name).inspect()  # or a name that was mistyped would become a queue
         client.queue(name).pause()
         view = view_of(client, client.queue(name).inspect())
     _confirm(at, view, f"paused '{name}'; {counted(view.waiting, view.noun)} waiting")

@@ -109,7 +109,7 @@ def _show(found: ServerStatus, zookeeper: ZooKeeperStatus | None, is_json: bool)
     facts += [("url", found.url), ("data", str(found.data))]
     if found.is_running:
         facts += [
-            ("version", f"{found.version}"),
+            ("version", f"{found.server} {found.version}"),
             ("binary", f"{found.binary}"),
             ("pid", f"{found.pid}"),
             ("up", duration(found.uptime_s or 0)),

@@ -99,7 +99,7 @@ def run(
     """
     check_lease(lease_ms, heartbeat_ms)
     config = _settings(conf)
-    # Here, as it takes a second, and needs what `penstock[spark]` installs.
+    # Here, as it takes a second, and needs what `penstock-queue[spark]` installs.
     from penstock.spark import run as run_on_spark  # noqa: PLC0415
 
     names, weights = weighted(queues)
@@ -121,7 +121,7 @@ def run(
             py_files=_listed(py_files),
             archives=_listed(archives),
             url=at.named_url(),
-            namespace=at.namespace,
+            namespace=at.settings().namespace,
             on_progress=_shown_on(bar),
         )
     if at.is_json:

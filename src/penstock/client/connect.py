@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.client._async.client import AsyncPenstock
 from penstock.client._sync.client import Penstock
 from penstock.connection.address import parse_url
 from penstock.connection.settings import Settings
-from penstock.errors import InvalidName
+from penstock.errors import InvalidName, InvalidUrl
 from penstock.model.names import check_name
 from penstock.model.queues import MAX_PAYLOAD
 from penstock.server.embedded import EmbeddedServer
+from penstock.server.project import project_namespace
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
 
 def connect(
@@ -27,8 +29,11 @@ def connect(
     retry_for_s: float | None = 30.0,
     timeout_s: float = 5.0,
 ) -> Penstock:
-    """A client of the store at `url`, else of `PENSTOCK_URL`, else of a private Redis that is
-    started if need be.
+    """A client of the store at `url`, else of `PENSTOCK_URL` (or what is in the file
+    `PENSTOCK_URL_FILE`), else of a private Redis that is started if need be.
+
+    The namespace is by default `PENSTOCK_NAMESPACE`, else `penstock`; on the private Redis, else
+    the project that the program belongs to.
 
     Raises UnsafeStore if the store is set up so that it could lose tasks silently, and
     StoreUnavailable if it does not answer.
@@ -60,17 +65,64 @@ def find_settings(
     timeout_s: float = 5.0,
 ) -> Settings:
     """What was given, else what the environment says, else the private server."""
-    if namespace is None:
-        namespace = os.environ.get("PENSTOCK_NAMESPACE", "penstock")
-        if not namespace:
-            raise InvalidName(
-                "the environment variable PENSTOCK_NAMESPACE is empty; give it a name, or unset it "
-                "for 'penstock'"
-            )
-    check_name("namespace", namespace)  # before a server is started for it
-    return Settings(parse_url(find_url(url, data)), namespace, max_payload, retry_for_s, timeout_s)
+    url = url or named_url()
+    if not url:
+        return private_settings(namespace, data, max_payload, retry_for_s, timeout_s)
+    chosen = find_namespace(namespace, lambda: "penstock")
+    return Settings(parse_url(url), chosen, max_payload, retry_for_s, timeout_s)
+
+
+def private_settings(
+    namespace: str | None = None,
+    data: Path | None = None,
+    max_payload: int = MAX_PAYLOAD,
+    retry_for_s: float | None = 30.0,
+    timeout_s: float = 5.0,
+) -> Settings:
+    """The same for the private server of the folder `data`, whatever PENSTOCK_URL says."""
+    chosen = find_namespace(namespace, project_namespace)  # before a server is started for it
+    server = EmbeddedServer(data)
+    address = parse_url(server.start().url)
+    return Settings(address, chosen, max_payload, retry_for_s, timeout_s, server=server)
+
+
+def find_namespace(given: str | None, default: Callable[[], str]) -> str:
+    """What was given, else what the environment says, else the default."""
+    if given is not None:
+        return check_name("namespace", given)
+    named = os.environ.get("PENSTOCK_NAMESPACE")
+    if named == "":
+        raise InvalidName(
+            "the environment variable PENSTOCK_NAMESPACE is empty; give it a name, or unset it "
+            f"for '{default()}'"
+        )
+    return check_name("namespace", named or default())
 
 
 def find_url(url: str | None = None, data: Path | None = None) -> str:
     """The same for the URL alone, as another process is told it; it can have a password."""
-    return url or os.environ.get("PENSTOCK_URL") or EmbeddedServer(data).start().url
+    return url or named_url() or EmbeddedServer(data).start().url
+
+
+def named_url() -> str | None:
+    """The URL that the environment names: PENSTOCK_URL, else what is in the file
+    PENSTOCK_URL_FILE.
+    """
+    url = os.environ.get("PENSTOCK_URL")
+    file = os.environ.get("PENSTOCK_URL_FILE")
+    return url or (read_url(Path(file), "PENSTOCK_URL_FILE") if file else None)
+
+
+def read_url(file: Path, source: str) -> str:
+    """The URL in a file, where it can have a password; `source` says who named the file."""
+    try:
+        url = file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise InvalidUrl(
+            f"the file '{file}' that {source} names cannot be read ({reason}); put the URL of the "
+            "store into it, or name another"
+        ) from error
+    if not url:
+        raise InvalidUrl(f"the file '{file}' that {source} names is empty; put the URL into it")
+    return url

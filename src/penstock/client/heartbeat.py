@@ -127,7 +127,8 @@ class Heartbeat:
     @contextmanager
     def _store(self, timeout_s: float) -> Iterator[Store]:
         """A connection of this thread's own. It gives up soon: there is always a next beat."""
-        store = Store(self._settings.address, 0.0, timeout_s, self._settings.dialect)
+        settings = self._settings
+        store = Store(settings.address, 0.0, timeout_s, settings.dialect, settings.server)
         try:
             yield store
         finally:

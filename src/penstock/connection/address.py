@@ -19,6 +19,10 @@ _FORMS = (
 )
 _ESCAPES = "write special characters of a user or password as %XX (@ is %40, / is %2F, # is %23)"
 _DEFAULT_PORTS: dict[Topology, int] = {"single": 6379, "sentinel": 26379, "cluster": 6379}
+SEEN_PASSWORD = (
+    "every user of this machine can see the password in --url (`ps`); give the URL in a file "
+    "(--url-file) or in PENSTOCK_URL"
+)
 _NETLOC = re.compile(r"[^/?#]*")
 _OPTIONS = {"db", "ca", "cert", "key", "sentinel_username", "sentinel_password"}
 
@@ -137,6 +141,15 @@ def parse_url(url: str) -> Address:
         sentinel_username=options.get("sentinel_username"),
         sentinel_password=options.get("sentinel_password"),
     )
+
+
+def shows_password(url: str) -> bool:
+    """Whether a password is seen by whoever sees the URL."""
+    try:
+        address = parse_url(url)
+    except InvalidUrl:
+        return False  # which is told by those who need it
+    return address.password is not None or address.sentinel_password is not None
 
 
 def _unix_address(

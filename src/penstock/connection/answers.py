@@ -10,6 +10,7 @@ from penstock.errors import ProtocolError, StoreError, StoreFull, StoreUnavailab
 
 if TYPE_CHECKING:
     from penstock.connection.address import Address
+    from penstock.connection.settings import PrivateServer
 
 _PRIMARY = "give the URL of the primary, or a redis+sentinel:// URL that finds it"
 _PASSING = {
@@ -68,13 +69,19 @@ def store_error(error: Exception, address: Address) -> StoreError:
 
 
 def unavailable(
-    address: Address, waited_s: float, last: Exception, is_unanswered: bool
+    address: Address,
+    waited_s: float,
+    last: Exception,
+    is_unanswered: bool,
+    server: PrivateServer | None = None,
 ) -> StoreUnavailable:
     """What is said when there is no more time to wait. `last` is what came of the last try;
     `is_unanswered` says that some try was sent and not answered.
     """
     within = f"{waited_s:.0f} s"
     advice = "check that the server runs and can be reached"
+    if server is not None:
+        advice = f"start the private server with `{server.start_command}`"
     no_effect = "nothing was changed"
     if isinstance(last, NotSent):
         happened = f"the store at {address} could not be reached in {within} ({last})"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.errors import InvalidArgument
 from penstock.model.queues import MAX_PAYLOAD
@@ -12,6 +12,17 @@ from penstock.model.queues import MAX_PAYLOAD
 if TYPE_CHECKING:
     from penstock.connection.address import Address
     from penstock.store.script import Dialect
+
+
+class PrivateServer(Protocol):
+    """The server of a store that penstock runs itself, for those who find it gone."""
+
+    def revive(self) -> None:
+        """Launch it again if it has died."""
+
+    @property
+    def start_command(self) -> str:
+        """What a person types to start it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +40,8 @@ class Settings:
     """how long one try may take"""
     dialect: Dialect | None = None
     """which scripts the server needs; None: found out from the server"""
+    server: PrivateServer | None = field(default=None, compare=False, repr=False)
+    """the private server; None: the store is somebody else's to keep running"""
 
     def __post_init__(self) -> None:
         if type(self.max_payload) is not int or self.max_payload < 1:

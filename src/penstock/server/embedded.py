@@ -8,11 +8,15 @@ server takes it and hands it down, and the server holds it until it exits. The k
 however the server ends, so nothing has to be guessed from what a dead server left: pids are reused,
 a socket file outlives a `kill -9` and can be deleted under a living server, and a server that is
 starting or ending does not answer. So two servers never write one AOF.
+
+A server that was killed is launched again by the clients that miss it (`revive`), under the same
+lock; one that was stopped is not.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import socket
 import time
 from dataclasses import dataclass
@@ -27,12 +31,15 @@ from penstock.server.folder import check_private, data_folder, make_private, soc
 from penstock.server.process import (
     ended_on_request,
     forget,
+    is_stop_wanted,
     last_log_lines,
     launch,
     life_lock,
+    note_stop,
     recorded_pid,
     was_ever_started,
 )
+from penstock.server.stamp import stamp
 
 _POLL_S = 0.01
 _ANSWER_TIMEOUT_S = 2.0
@@ -49,8 +56,9 @@ class ServerStatus:
     socket: Path
     url: str
     pid: int | None = None
+    server: str | None = None
+    """`Redis` or `Valkey`"""
     version: str | None = None
-    """The Redis version it speaks; for Valkey, the one it is compatible with."""
     binary: Path | None = None
     uptime_s: int | None = None
     memory_bytes: int | None = None
@@ -92,6 +100,7 @@ class EmbeddedServer:
                 problem = str(error)
             else:
                 if info is not None and info["loading"] == "0":
+                    stamp(self.data, info)
                     return self._status(info)
                 if info is not None:
                     deadline = time.monotonic() + timeout_s
@@ -100,6 +109,27 @@ class EmbeddedServer:
             if time.monotonic() > deadline:
                 raise self._failure(problem, f"within {timeout_s:g} s")
             time.sleep(_POLL_S)
+
+    def revive(self) -> None:
+        """Launch a server that has ended, for a client that misses it; unless it was stopped (see
+        `stop`), lives, or its folder is gone. Returns before it answers.
+
+        Raises ServerNotFound and ServerFailed as `start` does.
+        """
+        check_private(self.data)
+        if not was_ever_started(self.data):
+            return
+        with life_lock(self.data) as lock:
+            if lock is not None and not is_stop_wanted(self.data):
+                self._launch(lock)
+
+    @property
+    def start_command(self) -> str:
+        """What a person types to start it."""
+        command = "penstock server start"
+        if self.data != data_folder(None):
+            command += f" --data {shlex.quote(str(self.data))}"
+        return command
 
     def status(self) -> ServerStatus:
         """How the server is; a quick look that starts nothing.
@@ -117,14 +147,22 @@ class EmbeddedServer:
             time.sleep(_POLL_S)
 
     def stop(self, timeout_s: float = 10.0) -> bool:
-        """Shut the server down with everything written to disk. True if one was running.
+        """Shut the server down with everything written to disk. True if one was running. Clients
+        that miss it do not start it again.
 
         Raises ServerFailed when it is still there after `timeout_s`; it is never killed.
         """
         check_private(self.data)
         if not was_ever_started(self.data):
             return False
-        deadline = time.monotonic() + timeout_s
+        note_stop(self.data, is_wanted=True)
+        try:
+            return self._stop(time.monotonic() + timeout_s, timeout_s)
+        except ServerFailed:
+            note_stop(self.data, is_wanted=False)
+            raise
+
+    def _stop(self, deadline: float, timeout_s: float) -> bool:
         was_running = False
         while True:
             problem = f"does not listen on {self.socket}"
@@ -151,7 +189,8 @@ class EmbeddedServer:
             socket=self.socket,
             url=self.url,
             pid=int(info["process_id"]),
-            version=info["redis_version"],
+            server="Valkey" if "valkey_version" in info else "Redis",
+            version=info.get("valkey_version", info["redis_version"]),
             binary=Path(info["executable"]),
             uptime_s=int(info["uptime_in_seconds"]),
             memory_bytes=int(info["used_memory"]),
@@ -219,10 +258,13 @@ class EmbeddedServer:
                 raise ServerFailed(
                     f"the private server ended while starting; the reason is in {self._log_quote()}"
                 )
-            binary = usable_binary(self._binary) if self._binary else find_binary()
-            make_private(self.socket.parent)
-            launch(binary, self.data, self.socket, lock)
+            self._launch(lock)
             return True
+
+    def _launch(self, lock: int) -> None:
+        binary = usable_binary(self._binary) if self._binary else find_binary()
+        make_private(self.socket.parent)
+        launch(binary, self.data, self.socket, lock)
 
     def _tidy_unless_alive(self) -> bool:
         """True when no server lives."""

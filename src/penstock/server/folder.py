@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import stat
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 import platformdirs
 
 from penstock.errors import ServerFailed
+
+log = logging.getLogger("penstock.server")
 
 # The lowest limit among the systems we run on: macOS has 104 bytes, the final zero included.
 _SOCKET_PATH_BYTES = 103
@@ -37,11 +40,20 @@ def socket_path(data: Path) -> Path:
 
 
 def make_private(folder: Path) -> None:
-    """Make sure that `folder` exists and that only this user can enter it."""
+    """Make sure that `folder` exists and that only this user can enter it. One that was open to
+    others is closed, which is told, as it may be meant for something else.
+    """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         check_private(folder)
-        folder.chmod(0o700)
+        mode = stat.S_IMODE(folder.stat().st_mode)
+        if mode & 0o077:
+            folder.chmod(0o700)
+            log.warning(
+                "closed a folder to other users, as the private server keeps its data there "
+                "folder='%s' mode=%04o before=%04o",
+                *(folder, 0o700, mode),
+            )
     except OSError as error:
         raise ServerFailed(
             f"cannot use the folder '{folder}': {error.strerror}; "

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from penstock.errors import ServerFailed
-from penstock.server.binary import server_version
+from penstock.server.stamp import check_readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LOCK = "server.lock"
 _LOG = "server.log"
 _PID = "server.pid"
-_AOF_FOLDER_OF_REDIS_7 = "appendonlydir"
+_STOPPED = "server.stopped"
 
 # Through a shell that ends at once, so that the server is not our child: it leaves no zombie in the
 # process that started it, which never has to wait for it.
@@ -47,15 +47,10 @@ def life_lock(data: Path) -> Iterator[int | None]:
 def launch(binary: Path, data: Path, socket: Path, lock: int) -> None:
     """Start a server that outlives this process and holds `lock` as long as it lives.
 
-    Returns before the server answers.
+    Returns before the server answers. Raises ServerFailed if it could not read the data.
     """
-    if (data / _AOF_FOLDER_OF_REDIS_7).exists() and (server_version(binary) or (0, 0)) < (7, 0):
-        # It would not see the data, start empty and say nothing.
-        raise ServerFailed(
-            f"the data in '{data}' was written by Redis 7 or later, and '{binary}' is too old "
-            "to read it; set PENSTOCK_REDIS_SERVER to a newer server or choose another data folder "
-            "(PENSTOCK_DATA)"
-        )
+    check_readable(data, binary)
+    (data / _STOPPED).unlink(missing_ok=True)
     launch_detached([binary, *_options(data, socket)], data, lock)
 
 
@@ -85,6 +80,18 @@ def launch_detached(command: list[str | Path], data: Path, lock: int) -> None:
 
 def was_ever_started(data: Path) -> bool:
     return (data / _LOCK).exists()
+
+
+def note_stop(data: Path, is_wanted: bool) -> None:
+    """Tell clients whether somebody wants the server to be gone. A launch forgets it."""
+    if is_wanted:
+        (data / _STOPPED).touch(mode=0o600)
+    else:
+        (data / _STOPPED).unlink(missing_ok=True)
+
+
+def is_stop_wanted(data: Path) -> bool:
+    return (data / _STOPPED).exists()
 
 
 def forget(data: Path, socket: Path | None = None) -> None:

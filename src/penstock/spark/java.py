@@ -43,7 +43,7 @@ def find_java() -> Path:
     seen = "; ".join(tried) or "there is none in JAVA_HOME or on the PATH"
     raise JavaNotFound(
         f"Spark needs Java {OLDEST} or newer ({seen}); install one with pip install "
-        "'penstock[java]', or install Java 17 and set JAVA_HOME to its folder"
+        "'penstock-queue[java]', or install Java 17 and set JAVA_HOME to its folder"
     )
 
 

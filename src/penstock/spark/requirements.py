@@ -11,7 +11,7 @@ OLDEST = (4, 2)
 """The first version with the parts of the data source API that are used here."""
 TOO_NEW = (5,)
 
-_INSTALL = "install one with pip install 'penstock[spark]'"
+_INSTALL = "install one with pip install 'penstock-queue[spark]'"
 
 
 def check_requirements() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
+from penstock.server.project import PROJECT_VARIABLE, project_root
 from penstock.spark.home import compiled_modules
 from penstock.spark.java import find_java
 from penstock.spark.source import PenstockSource
@@ -69,4 +70,5 @@ def _prepare_environment() -> None:
     """Spark hands down to its processes what is set when its JVM starts."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault(PROJECT_VARIABLE, str(project_root()))
     os.environ["JAVA_HOME"] = str(find_java())

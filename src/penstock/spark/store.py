@@ -37,7 +37,13 @@ class Connection:
     def open(self) -> Iterator[Store]:
         """The store, checked, with connections that are closed in the end."""
         settings = self.reachable()
-        store = Store(settings.address, settings.retry_for_s, settings.timeout_s, settings.dialect)
+        store = Store(
+            settings.address,
+            settings.retry_for_s,
+            settings.timeout_s,
+            settings.dialect,
+            settings.server,
+        )
         try:
             store.open()
             yield store

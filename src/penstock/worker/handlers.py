@@ -101,17 +101,33 @@ def load_handlers(module: str) -> Handlers:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
+    if "/" in module or module.startswith("."):
+        raise _is_file(module)
     try:
         imported = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not (module + ".").startswith(error.name + "."):
             raise
+        if module.endswith(".py"):
+            raise _is_file(module) from None
         raise HandlerNotFound(
             f"there is no module {module!r} to import; give its dotted name as in `import "
             f"{module}`, "
             "and start the worker from the folder that contains it"
         ) from None
     return find_handlers(imported)
+
+
+def _is_file(given: str) -> HandlerNotFound:
+    """The error for a file that was given in place of a module."""
+    path, here = Path(given).resolve().with_suffix(""), Path.cwd().resolve()
+    is_below = path.is_relative_to(here) and path != here
+    name = ".".join(path.relative_to(here if is_below else path.parent).parts)
+    where = "" if is_below else f" in '{path.parent}'"
+    return HandlerNotFound(
+        f"{given!r} is a file, and a worker imports a module by its dotted name; "
+        f"run `penstock worker run {name}`{where}"
+    )
 
 
 def find_handlers(module: ModuleType) -> Handlers:

@@ -50,7 +50,9 @@ class Handoff:
         self._source = source
         self._threads = threads
         self._tasks_wait = tasks_wait
-        self._store = Store(settings.address, None, settings.timeout_s, settings.dialect)
+        self._store = Store(
+            settings.address, None, settings.timeout_s, settings.dialect, settings.server
+        )
         self._last: Context | None = None
         """the job that came in here last"""
         self._waker = Waker()

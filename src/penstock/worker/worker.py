@@ -211,7 +211,10 @@ class Worker:
                     await session.start_work(queue)
             self.id = session.id
             self.on_joined()
-            log.info("worker started id=%s queues=%s", self.id, ",".join(queues))
+            log.info(
+                "worker started id=%s namespace=%s queues=%s",
+                *(self.id, self._client.settings.namespace, ",".join(queues)),
+            )
             if self._handlers.jobs and len(queues) > 1:
                 # Whose turn it is among its queues is decided by the worker, when it asks.
                 log.info("several queues, so jobs are asked for and none is handed over")

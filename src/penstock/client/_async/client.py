@@ -51,7 +51,11 @@ class AsyncPenstock:
         self.settings = settings
         self.keys = NamespaceKeys(settings.namespace)
         self.store = AsyncStore(
-            settings.address, settings.retry_for_s, settings.timeout_s, settings.dialect
+            settings.address,
+            settings.retry_for_s,
+            settings.timeout_s,
+            settings.dialect,
+            settings.server,
         )
         self.results = Results(settings)
         """the callers that wait for jobs"""

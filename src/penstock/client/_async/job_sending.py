@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock.client._async.job import AsyncJob
 from penstock.client._async.job_reading import AsyncJobReading
+from penstock.client._async.unserved import look_if_served
 from penstock.client.batches import Batches, check_items
 from penstock.client.job_batches import (
     fitting,
@@ -90,6 +91,8 @@ class AsyncJobSending(AsyncJobReading):
                     self._keys, operation, groups_of(options, [number], [data])
                 )
             )
+            if self._store.server is not None:
+                await look_if_served(self._store, self._client.keys, self._keys)
             if existing:
                 return self._job(existing[0], options.type, is_new=False)
             return AsyncJob(self._client, self._keys, number, options.type)
@@ -181,6 +184,7 @@ class AsyncJobSending(AsyncJobReading):
                 break
             except IdTaken:
                 batch = seal(options, batch.jobs)
+        await look_if_served(self._store, client.keys, keys)
         if made and not existing:
             return made
         return [

@@ -7,6 +7,7 @@ import secrets
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from penstock.client._async.deletion import delete_jobs
+from penstock.client._async.unserved import look_if_served
 from penstock.client.batches import Batches, check_items
 from penstock.codec.events import decode_event
 from penstock.connection.queues import ain_queue, ainspect_queue
@@ -63,6 +64,8 @@ class AsyncQueue:
             self._check(task)
         try:
             await self._store.run_once(lambda operation: self._enqueue_command(operation, task))
+            if self._store.server is not None:
+                await self._look_if_served()
             return
         except QueueAbsent:
             pass  # what goes wrong from here on has nothing to do with it
@@ -97,13 +100,15 @@ class AsyncQueue:
         unique_key = _unique_key(task, key)
         holder = secrets.token_bytes(8)
 
-        return await self._in_queue(
+        enqueued = await self._in_queue(
             lambda incarnation: self._store.run_once(
                 lambda operation: tasks.enqueue_unique_task(
                     self._keys, operation, task, unique_key, holder, incarnation
                 )
             )
         )
+        await self._look_if_served()
+        return enqueued
 
     async def count(self) -> int:
         """How many tasks wait."""
@@ -227,6 +232,10 @@ class AsyncQueue:
                 meanwhile,
             )
         )
+        await self._look_if_served()
+
+    async def _look_if_served(self) -> None:
+        await look_if_served(self._store, self._namespace, self._keys)
 
     async def _in_queue(self, act: Callable[[str], Awaitable[R]], *, joins: bool = False) -> R:
         """Do something to the queue, and bring it into being if it does not exist."""

@@ -53,7 +53,11 @@ class Penstock:
         self.settings = settings
         self.keys = NamespaceKeys(settings.namespace)
         self.store = Store(
-            settings.address, settings.retry_for_s, settings.timeout_s, settings.dialect
+            settings.address,
+            settings.retry_for_s,
+            settings.timeout_s,
+            settings.dialect,
+            settings.server,
         )
         self.results = Results(settings)
         """the callers that wait for jobs"""

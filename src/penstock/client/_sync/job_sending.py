@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from penstock.client._sync.job import Job
 from penstock.client._sync.job_reading import JobReading
+from penstock.client._sync.unserved import look_if_served
 from penstock.client.batches import Batches, check_items
 from penstock.client.job_batches import (
     fitting,
@@ -90,6 +91,8 @@ class JobSending(JobReading):
                     self._keys, operation, groups_of(options, [number], [data])
                 )
             )
+            if self._store.server is not None:
+                look_if_served(self._store, self._client.keys, self._keys)
             if existing:
                 return self._job(existing[0], options.type, is_new=False)
             return Job(self._client, self._keys, number, options.type)
@@ -181,6 +184,7 @@ class JobSending(JobReading):
                 break
             except IdTaken:
                 batch = seal(options, batch.jobs)
+        look_if_served(self._store, client.keys, keys)
         if made and not existing:
             return made
         return [

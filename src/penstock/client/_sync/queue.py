@@ -9,6 +9,7 @@ import secrets
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from penstock.client._sync.deletion import delete_jobs
+from penstock.client._sync.unserved import look_if_served
 from penstock.client.batches import Batches, check_items
 from penstock.codec.events import decode_event
 from penstock.connection.queues import in_queue, inspect_queue
@@ -63,6 +64,8 @@ class Queue:
             self._check(task)
         try:
             self._store.run_once(lambda operation: self._enqueue_command(operation, task))
+            if self._store.server is not None:
+                self._look_if_served()
             return
         except QueueAbsent:
             pass  # what goes wrong from here on has nothing to do with it
@@ -97,13 +100,15 @@ class Queue:
         unique_key = _unique_key(task, key)
         holder = secrets.token_bytes(8)
 
-        return self._in_queue(
+        enqueued = self._in_queue(
             lambda incarnation: self._store.run_once(
                 lambda operation: tasks.enqueue_unique_task(
                     self._keys, operation, task, unique_key, holder, incarnation
                 )
             )
         )
+        self._look_if_served()
+        return enqueued
 
     def count(self) -> int:
         """How many tasks wait."""
@@ -223,6 +228,10 @@ class Queue:
                 meanwhile,
             )
         )
+        self._look_if_served()
+
+    def _look_if_served(self) -> None:
+        look_if_served(self._store, self._namespace, self._keys)
 
     def _in_queue(self, act: Callable[[str], R], *, joins: bool = False) -> R:
         """Do something to the queue, and bring it into being if it does not exist."""

@@ -57,7 +57,9 @@ class Watch:
     """One connection, and all callers that wait for something to be told there."""
 
     def __init__(self, settings: Settings, keys: QueueKeys, is_sharded: bool) -> None:
-        self._store = Store(settings.address, None, settings.timeout_s, settings.dialect)
+        self._store = Store(
+            settings.address, None, settings.timeout_s, settings.dialect, settings.server
+        )
         self._key = keys.meta
         self._is_sharded = is_sharded
         self._awaited = AwaitedJobs()

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.connection._async.router import async_router
-from penstock.connection._async.transport import pause
+from penstock.connection._async.transport import pause, run_blocking
 from penstock.connection.answers import is_passing, store_error, unavailable
 from penstock.connection.lanes import Lanes
 from penstock.connection.retry import REPEATABLE_S, Patience
@@ -21,7 +21,7 @@ from penstock.connection.wire import (
     parse_info,
     version_of,
 )
-from penstock.errors import StoreError, StoreUnavailable
+from penstock.errors import PenstockError, StoreError, StoreUnavailable
 from penstock.store.command import Command, Operation
 from penstock.store.script import CLUSTER, STANDALONE, Dialect, Script
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from penstock.connection.address import Address
     from penstock.connection.lanes import Lane
+    from penstock.connection.settings import PrivateServer
     from penstock.connection.wire import Meanwhile
 
 R = TypeVar("R")
@@ -46,7 +47,7 @@ class AsyncStore:
 
     A request whose reply was lost is sent again with the same number, for up to `retry_for_s`
     (None: for as long as the store remembers the number, which is most of an hour; reads for ever);
-    the scripts see to it that it has one effect.
+    the scripts see to it that it has one effect. A private `server` that is gone is started again.
     """
 
     def __init__(
@@ -55,8 +56,10 @@ class AsyncStore:
         retry_for_s: float | None = 30.0,
         timeout_s: float = 5.0,
         dialect: Dialect | None = None,
+        server: PrivateServer | None = None,
     ) -> None:
         self.address = address
+        self.server = server
         self.router = async_router(address, timeout_s)
         self.retry_for_s = retry_for_s
         self._repeat_for_s = min(REPEATABLE_S if retry_for_s is None else retry_for_s, REPEATABLE_S)
@@ -142,7 +145,9 @@ class AsyncStore:
                 # What was done meanwhile may have taken longer than the store remembers numbers.
                 took_s = time.monotonic() - sent_at
                 if took_s > REPEATABLE_S:
-                    raise unavailable(self.address, took_s, error, is_unanswered) from error
+                    raise unavailable(
+                        self.address, took_s, error, is_unanswered, self.server
+                    ) from error
                 retry_for_s = min(retry_for_s or 0.0, REPEATABLE_S - took_s)
             await self.router.forget()
         return await self._repeat(command, packed, retry_for_s, is_unanswered)
@@ -189,6 +194,8 @@ class AsyncStore:
             except ConnectionLost as error:
                 reason = error
                 is_unanswered = is_unanswered or not isinstance(error, NotSent)
+                if self.server is not None and isinstance(error, NotSent):
+                    reason = await self._revive(self.server, error)
             await self.router.forget()
             failed += 1
             if failed == _TELL_AFTER:
@@ -198,7 +205,17 @@ class AsyncStore:
                 await pause(wait_s)
             if wait_s is None or self._is_given_up:
                 waited_s = patience.waited_s()
-                raise unavailable(self.address, waited_s, reason, is_unanswered) from reason
+                raise unavailable(
+                    self.address, waited_s, reason, is_unanswered, self.server
+                ) from reason
+
+    async def _revive(self, server: PrivateServer, error: NotSent) -> NotSent:
+        """Start the private server again; returns what is to be said if it does not come."""
+        try:
+            await run_blocking(server.revive)
+        except PenstockError as failure:
+            return NotSent(f"{error}; it could not be started again: {failure}")
+        return error
 
     def _check(self, reply: Any) -> None:
         """Raise an error that would be the same another time. A script that went wrong half way

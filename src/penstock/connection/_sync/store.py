@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.connection._sync.router import router
-from penstock.connection._sync.transport import pause
+from penstock.connection._sync.transport import pause, run_blocking
 from penstock.connection.answers import is_passing, store_error, unavailable
 from penstock.connection.lanes import Lanes
 from penstock.connection.retry import REPEATABLE_S, Patience
@@ -23,7 +23,7 @@ from penstock.connection.wire import (
     parse_info,
     version_of,
 )
-from penstock.errors import StoreError, StoreUnavailable
+from penstock.errors import PenstockError, StoreError, StoreUnavailable
 from penstock.store.command import Command, Operation
 from penstock.store.script import CLUSTER, STANDALONE, Dialect, Script
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from penstock.connection.address import Address
     from penstock.connection.lanes import Lane
+    from penstock.connection.settings import PrivateServer
     from penstock.connection.wire import Meanwhile
 
 R = TypeVar("R")
@@ -48,7 +49,7 @@ class Store:
 
     A request whose reply was lost is sent again with the same number, for up to `retry_for_s`
     (None: for as long as the store remembers the number, which is most of an hour; reads for ever);
-    the scripts see to it that it has one effect.
+    the scripts see to it that it has one effect. A private `server` that is gone is started again.
     """
 
     def __init__(
@@ -57,8 +58,10 @@ class Store:
         retry_for_s: float | None = 30.0,
         timeout_s: float = 5.0,
         dialect: Dialect | None = None,
+        server: PrivateServer | None = None,
     ) -> None:
         self.address = address
+        self.server = server
         self.router = router(address, timeout_s)
         self.retry_for_s = retry_for_s
         self._repeat_for_s = min(REPEATABLE_S if retry_for_s is None else retry_for_s, REPEATABLE_S)
@@ -144,7 +147,9 @@ class Store:
                 # What was done meanwhile may have taken longer than the store remembers numbers.
                 took_s = time.monotonic() - sent_at
                 if took_s > REPEATABLE_S:
-                    raise unavailable(self.address, took_s, error, is_unanswered) from error
+                    raise unavailable(
+                        self.address, took_s, error, is_unanswered, self.server
+                    ) from error
                 retry_for_s = min(retry_for_s or 0.0, REPEATABLE_S - took_s)
             self.router.forget()
         return self._repeat(command, packed, retry_for_s, is_unanswered)
@@ -191,6 +196,8 @@ class Store:
             except ConnectionLost as error:
                 reason = error
                 is_unanswered = is_unanswered or not isinstance(error, NotSent)
+                if self.server is not None and isinstance(error, NotSent):
+                    reason = self._revive(self.server, error)
             self.router.forget()
             failed += 1
             if failed == _TELL_AFTER:
@@ -200,7 +207,17 @@ class Store:
                 pause(wait_s)
             if wait_s is None or self._is_given_up:
                 waited_s = patience.waited_s()
-                raise unavailable(self.address, waited_s, reason, is_unanswered) from reason
+                raise unavailable(
+                    self.address, waited_s, reason, is_unanswered, self.server
+                ) from reason
+
+    def _revive(self, server: PrivateServer, error: NotSent) -> NotSent:
+        """Start the private server again; returns what is to be said if it does not come."""
+        try:
+            run_blocking(server.revive)
+        except PenstockError as failure:
+            return NotSent(f"{error}; it could not be started again: {failure}")
+        return error
 
     def _check(self, reply: Any) -> None:
         """Raise an error that would be the same another time. A script that went wrong half way
