@@ -60,6 +60,12 @@ def find_settings(
     timeout_s: float = 5.0,
 ) -> Settings:
     """What was given, else what the environment says, else the private server."""
+    namespace = find_namespace(namespace)  # before a server is started for it
+    return Settings(parse_url(find_url(url, data)), namespace, max_payload, retry_for_s, timeout_s)
+
+
+def find_namespace(namespace: str | None = None) -> str:
+    """What was given, else what the environment says, else the default."""
     if namespace is None:
         namespace = os.environ.get("PENSTOCK_NAMESPACE", "penstock")
         if not namespace:
@@ -67,8 +73,7 @@ def find_settings(
                 "the environment variable PENSTOCK_NAMESPACE is empty; give it a name, or unset it "
                 "for 'penstock'"
             )
-    check_name("namespace", namespace)  # before a server is started for it
-    return Settings(parse_url(find_url(url, data)), namespace, max_payload, retry_for_s, timeout_s)
+    return check_name("namespace", namespace)
 
 
 def find_url(url: str | None = None, data: Path | None = None) -> str:

@@ -39,7 +39,7 @@ class Connection:
         settings = self.reachable()
         store = Store(settings.address, settings.retry_for_s, settings.timeout_s, settings.dialect)
         try:
-            store.open()
+            store.open(NamespaceKeys(settings.namespace))
             yield store
         finally:
             store.close()

@@ -27,9 +27,9 @@ async def wait_until_empty(
     queues: Iterable[str],
     is_idle: Callable[[], bool],
 ) -> None:
-    """Return when two looks in a row have found nothing in any of `queues` that this worker could still
-    get: nothing waits or runs, also elsewhere, as what runs there can come back; no job waits for
-    another try or falls due within five seconds; and no decided batch is still to be moved.
+    """Return when two looks in a row have found nothing in any of `queues` that this worker could
+    still get: nothing waits or runs, also elsewhere, as what runs there can come back; no job waits
+    for another try or falls due within five seconds; and no decided batch is still to be moved.
 
     Jobs that are due later, jobs of types that are not handled here, and dead ones do not count.
     What is paused does: it is waited for.

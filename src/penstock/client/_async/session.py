@@ -64,7 +64,11 @@ class AsyncWorkerSession:
         self.heartbeat = Heartbeat(settings, self.id, self.lease, lease_ms, heartbeat_ms)
 
     async def start(self) -> None:
-        """Register and begin to renew the lease."""
+        """Register and begin to renew the lease. Raises PermissionMissing if the user of Redis may
+        not do everything that a worker does.
+        """
+        if self._store.permissions is not None:
+            self._store.permissions.check_role("worker")
         about = describe_worker(**self._about)
         sent_at = lease_clock()
         await self._store.run_once(
