@@ -14,6 +14,7 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
         "not_working": [b"not_working"],
         "apart": [b"apart"],
         "too_many": [b"too_many"],
+        "jobs": [b"jobs"],
     },
     "finish_tasks": {
         "ok": [[b"7"], b"ok", b"8", b"task"],
@@ -23,6 +24,7 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
         "not_working": [[], b"not_working"],
         "apart": [[], b"apart"],
         "too_many": [[], b"too_many"],
+        "jobs": [[], b"jobs"],
     },
     "stop_tasks": {"ok": [b"ok", b"7"]},
     "fail_tasks": {"ok": [b"ok", 1, b"7"]},
@@ -49,6 +51,7 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
         "ok": [b"ok"],
         "no_queue": [b"no_queue"],
         "queue_exists": [b"queue_exists"],
+        "jobs": [b"jobs"],
         "other_layout": [b"other_layout", 3],
     },
     "leave_queue": {"ok": [b"ok", 1, 0], "jobs": [b"jobs"]},

@@ -193,6 +193,14 @@ class StoreFull(StoreError):
     code = "store_full"
 
 
+class PermissionMissing(StoreError):
+    """The Redis user lacks a command, or the keys or channels of the namespace; nothing was
+    written.
+    """
+
+    code = "permission_missing"
+
+
 class UnsafeStore(StoreError):
     """The store is configured so that tasks could vanish silently."""
 

@@ -45,7 +45,7 @@ def test_a_healthy_store_has_nothing_but_ok(own_cli: CommandLine) -> None:
     assert levels(document) == dict.fromkeys(
         [
             *("reachable", "round trip", "version", "role", "durability", "eviction"),
-            *("memory", "clock", "access", "cluster", "scripts", "canary"),
+            *("memory", "clock", "access", "cluster", "permissions", "scripts", "canary"),
             "readers",
         ],
         "ok",
@@ -187,7 +187,7 @@ def test_a_wrong_password_is_a_problem_and_is_not_shown(
     assert "hunter2" not in result.output
 
 
-def test_a_user_without_channels_is_found_by_the_canary(
+def test_a_user_without_channels_is_found_before_a_task_is_put_through(
     guarded: RedisServer, namespace: str
 ) -> None:
     guarded.command("ACL", "SETUSER", "ann", "on", ">hunter2", "~*", "+@all", "resetchannels")
@@ -196,7 +196,9 @@ def test_a_user_without_channels_is_found_by_the_canary(
     result = CommandLine(url, namespace)("doctor", "--json")
 
     assert result.exit_code == 1
-    assert levels(json.loads(result.stdout))["canary"] == "problem"
+    found = levels(json.loads(result.stdout))
+    assert found["permissions"] == "problem"
+    assert "canary" not in found
     assert "hunter2" not in result.output
 
 

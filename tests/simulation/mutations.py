@@ -235,6 +235,13 @@ MUTATIONS = [
         seed=0,
     ),
     Mutation(
+        "a queue that a worker has joined takes whatever comes first",
+        "if not enqueued then redis.call('HSET', meta, 'enqueued', 0) end\n",
+        "",
+        "",
+        seed=0,
+    ),
+    Mutation(
         "a queue that is deleted leaves its stages behind",
         "    redis.call('UNLINK', base .. 'stage:' .. string.match("
         "redis.call('LPOP', moving), '^%S+'))",

@@ -36,6 +36,8 @@ class Queue:
     name: str
     incarnation: str = ""
     process: int = 0
+    is_of_tasks: bool = False
+    """whether tasks came in, or a worker for tasks has joined: it takes no jobs then"""
     is_paused: bool = False
     max_length: int | None = None
     max_failures: int = DEFAULT_MAX_FAILURES
@@ -54,6 +56,7 @@ class Queue:
     batches: Batches = field(default_factory=Batches)
 
     def count(self, name: str, by: int) -> None:
+        self.is_of_tasks |= name == "enqueued"
         if by:
             self.counters[name] = self.counters.get(name, 0) + by
 
@@ -281,6 +284,7 @@ class Reference:
         if refusal:
             return refusal
         queue.create(a["incarnation"], self._now_ms)
+        queue.is_of_tasks = True
         queue.batches.decide(a, self._now_ms)
         return [b"ok"]
 
@@ -348,8 +352,14 @@ class Reference:
         if refusal:
             return refusal
         queue.create(a["incarnation"], self._now_ms)
+        queue.is_of_tasks = True
         queue.members.add(a["worker"])
         return [b"ok"]
+
+    def _join_jobs(self, queue: Queue, a: Arguments) -> Reply:
+        return [b"tasks"]  # as it is sent to queues of tasks alone
+
+    _send_jobs = _join_jobs
 
     def _leave_queue(self, queue: Queue, a: Arguments) -> Reply:
         worker = a["worker"]

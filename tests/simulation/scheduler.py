@@ -9,8 +9,9 @@ from penstock.codec.elements import task_of
 from penstock.model.batch_invariants import batch_violations
 from penstock.model.queues import DEFAULT_MAX_FAILURES
 from penstock.store.command import Operation
-from penstock.store.commands import queues
+from penstock.store.commands import jobs, queues
 from tests.invariants import AT_EVERY_INSTANT, AT_REST, violations
+from tests.job_samples import group
 from tests.simulation import clients
 from tests.simulation.arguments import Arguments
 from tests.simulation.engine import RECOVERY_MS, Engine, Faults, put_in_order, summarise
@@ -33,6 +34,8 @@ MAX_NAMES = 16
 """how many workers there may be one after the other"""
 MENDABLE = {"member_is_unknown", "registration_of_no_queue"}
 """what a crash at one moment may leave behind: harmless, and put right by `penstock fsck`"""
+STRAY_EVERY = 10
+"""steps after which jobs stray into queues of tasks"""
 LATER_MS = 24 * 3_600_000
 """after which nothing that was under way can still be"""
 
@@ -53,6 +56,7 @@ class Scheduler(Engine):
         self.history = History(self.max_failures, self.sometimes, self.batches)
         self.faults = Faults.draw(self.random)
         self._tasks_made = 0
+        self._strays_at = STRAY_EVERY
 
     # What clients need.
 
@@ -82,6 +86,9 @@ class Scheduler(Engine):
             while self.steps < steps:
                 self._populate()
                 self.step()
+                if self.steps >= self._strays_at:
+                    self._strays_at = self.steps + STRAY_EVERY
+                    self._send_strays()
             self._heal()
             self._drain()
             self._stop()
@@ -110,6 +117,21 @@ class Scheduler(Engine):
         if is_repetition:
             self.happened("repetition absorbed")
         return reply
+
+    def _send_strays(self) -> None:
+        """Jobs, and a worker for jobs, come to queues of tasks and are refused: it is not the
+        first to come after a worker who decides what a queue holds.
+        """
+        for name, queue in self.reference.queues.items():
+            if not queue.is_of_tasks:
+                continue
+            keys, operation = self.world.keys.queue(name), Operation(f"stray.{self.steps}", 1)
+            self._execute(jobs.send_jobs(keys, operation, [group("urgent")]), "stray", set())
+            operation = Operation(operation.lane, 2)
+            self._execute(jobs.join_jobs(keys, operation, "stray", None), "stray", set())
+            self.happened("stray job refused")
+            if not queue.counters.get("enqueued"):
+                self.happened("stray job refused by a queue that was only joined")
 
     def _staging(self) -> Mapping[str, Staging]:
         return self.snapshot.staging

@@ -65,6 +65,8 @@ SOMETIMES = (
     "reply lost on decide_batch",
     "reply lost on move_tasks",
     "reply lost on drop_stages",
+    "stray job refused",
+    "stray job refused by a queue that was only joined",
     "clock jumped",
     "scripts flushed",
 )

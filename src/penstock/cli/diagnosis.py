@@ -9,7 +9,7 @@ from penstock.connection.wire import version_of
 from penstock.model.history import BEGINNING, place_key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from penstock.connection.address import Endpoint
     from penstock.model.history import HistoryBounds
@@ -139,6 +139,18 @@ def judge_access(endpoint: Endpoint, user: str | None, is_open: bool) -> Finding
             "set a password (requirepass or ACL SETUSER) and put it into the URL",
         )
     return Finding("access", "ok", name)
+
+
+def judge_permissions(role: str, lacking: Collection[str], rules: str) -> Finding:
+    """`lacking` is what the user may not run; `rules` would give it that."""
+    who = f"{'an' if role == 'observer' else 'a'} {role}"
+    if not lacking:
+        return Finding("permissions", "ok", f"the user may do everything that {who} does")
+    names = ", ".join(sorted(lacking))
+    message = f"the user may not run {names} on the keys and channels of the namespace, so it"
+    message = f"{message} cannot be {who}"
+    other = "give the role that it has with --role, or add" if role == "worker" else "add"
+    return Finding("permissions", "problem", message, f"{other} the rule with `{rules}`")
 
 
 def judge_cluster(info: Mapping[str, str], is_cluster_url: bool) -> Finding:

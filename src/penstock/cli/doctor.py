@@ -20,28 +20,38 @@ from penstock.connection.answers import store_error
 from penstock.connection.wire import ConnectionLost, NotSent, ReplyError, pack, parse_info
 from penstock.errors import PenstockError, UnknownLayout, UnsafeStore
 from penstock.server.project import project_namespace, project_root
+from penstock.store.permissions import ROLES
 from penstock.store.script import Script, scripts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.connection.transport import Node
+    from penstock.store.permissions import Role
 
 _TIMEOUT_S = 3.0
 _PINGS = 5
 
 
 @click.command(epilog=examples("penstock doctor", "penstock doctor --url redis://db:6379 --json"))
+@click.option(
+    "--role",
+    type=click.Choice(ROLES),
+    default="worker",
+    show_default=True,
+    help="What the Redis user is for; its permissions are checked for that.",
+)
 @with_store
-def doctor(at: Target) -> None:
+def doctor(at: Target, role: Role) -> None:
     """Check whether the store can be trusted with tasks.
 
     Each finding is ok, a warning or a problem, with what to do about it.
 
-    To see that every step works it puts one task through a queue of its own and deletes it again.
+    To see that every step works it puts one task through a queue of its own and deletes it again,
+    if the role may do so.
     Exit status 1 if there is a problem; a warning is none.
     """
-    findings = list(_examine(at))
+    findings = list(_examine(at, role))
     levels = Counter(finding.level for finding in findings)
     if at.is_json:
         document = [finding._asdict() for finding in findings]
@@ -56,7 +66,7 @@ def doctor(at: Target) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _examine(at: Target) -> Iterator[Finding]:
+def _examine(at: Target, role: Role) -> Iterator[Finding]:
     try:
         with Penstock(at.settings(retry_for_s=0.0, timeout_s=_TIMEOUT_S)) as client:
             if client.settings.server is not None:
@@ -64,8 +74,11 @@ def _examine(at: Target) -> Iterator[Finding]:
             findings = list(_servers(client))
             yield from findings
             if all(finding.level == "ok" for finding in findings if finding.check == "reachable"):
-                findings = list(_canary(client))
+                findings = list(_permissions(client, role))
                 yield from findings
+                if role == "worker" and all(finding.level == "ok" for finding in findings):
+                    findings = list(_canary(client))
+                    yield from findings
                 if all(finding.level == "ok" for finding in findings):
                     yield from _readers(client)
     except ConnectionLost as error:
@@ -156,10 +169,25 @@ def _user(client: Penstock, node: Node) -> tuple[str | None, bool]:
     return user, client.settings.address.password is None
 
 
+def _permissions(client: Penstock, role: Role) -> Iterator[Finding]:
+    """Whether the user may do everything that the role does. Opens the client."""
+    try:
+        client.open()
+    except UnsafeStore:
+        message = "no task was put through, because the store is not safe"
+        yield Finding("canary", "warning", message, "mend the problems above first")
+        return
+    except PenstockError as error:
+        yield Finding("permissions", "problem", str(error))
+        return
+    found = client.store.permissions
+    lacking = found.lacks(role) if found is not None else frozenset()
+    yield diagnosis.judge_permissions(role, lacking, found.rules_for(lacking) if found else "")
+
+
 def _canary(client: Penstock) -> Iterator[Finding]:
     """Load every script on every server, then let one task live and end."""
     try:
-        client.open()
         for node in client.store.router.every_node():
             for script in scripts():
                 _load(client, node, script)
@@ -168,9 +196,6 @@ def _canary(client: Penstock) -> Iterator[Finding]:
         _run_canary(client)
         took_ms = (time.perf_counter() - began_at) * 1000
         yield Finding("canary", "ok", f"a task was added, started and finished in {took_ms:.0f} ms")
-    except UnsafeStore:
-        message = "no task was put through, because the store is not safe"
-        yield Finding("canary", "warning", message, "mend the problems above first")
     except PenstockError as error:
         yield Finding("canary", "problem", str(error))
 

@@ -144,7 +144,7 @@ def errors_reported(is_json: bool) -> Iterator[None]:
     try:
         yield
     except PenstockError as error:
-        _report(error, is_json)
+        report_error(error, is_json)
         raise click.exceptions.Exit(1) from error
     except (KeyboardInterrupt, click.Abort) as error:
         # A question that met the end of its input raises Abort just as Ctrl-C does.
@@ -177,7 +177,8 @@ def examples(*lines: str) -> str:
     return f"\b\n{title}:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-def _report(error: PenstockError, is_json: bool) -> None:
+def report_error(error: PenstockError, is_json: bool) -> None:
+    """One line on stderr, or a JSON document on stdout."""
     message = str(error)
     accepted: int = getattr(error, "accepted", 0)
     if is_json:

@@ -11,6 +11,7 @@ import click
 
 import penstock
 from penstock.bench.command import bench
+from penstock.cli.acl import acl
 from penstock.cli.doctor import doctor
 from penstock.cli.enqueue import enqueue
 from penstock.cli.fsck import fsck
@@ -42,7 +43,20 @@ def program() -> None:
     """A reliable, atomic work queue on Redis."""
 
 
-for command in (demo, bench, enqueue, queue, job, schedule, worker, spark, server, doctor, fsck):
+for command in (
+    demo,
+    bench,
+    enqueue,
+    queue,
+    job,
+    schedule,
+    worker,
+    spark,
+    server,
+    doctor,
+    fsck,
+    acl,
+):
     program.add_command(command)
 
 

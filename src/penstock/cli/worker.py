@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
-from penstock.cli.options import Target, examples, has_own_process, with_store
+from penstock.cli.options import Target, examples, has_own_process, report_error, with_store
 from penstock.cli.render import counted, duration, print_facts, print_json, print_table, say
 from penstock.cli.worker_options import (
     check_lease,
@@ -21,7 +21,7 @@ from penstock.cli.worker_options import (
     served_option,
     strict_option,
 )
-from penstock.errors import QueueNotFound, WorkerNotFound
+from penstock.errors import QueueNotFound, WorkerNotFound, WrongKind
 from penstock.model.workers import WorkerInfo, pausable_name
 from penstock.worker.run import run_worker
 from penstock.worker.supervisor import CAN_SUPERVISE, SharedMemory, supervise
@@ -89,21 +89,26 @@ def run(
     settings = at.settings()
 
     def work(shared: SharedMemory | None = None) -> int:
-        return run_worker(
-            settings,
-            module,
-            names,
-            concurrency,
-            grace_s,
-            name,
-            lease_ms,
-            heartbeat_ms,
-            strict,
-            weights,
-            until_empty,
-            report,
-            shared,
-        )
+        try:
+            return run_worker(
+                settings,
+                module,
+                names,
+                concurrency,
+                grace_s,
+                name,
+                lease_ms,
+                heartbeat_ms,
+                strict,
+                weights,
+                until_empty,
+                report,
+                shared,
+            )
+        except WrongKind as error:
+            # What was asked for cannot be, so that to start it again would not help.
+            report_error(error, at.is_json)
+            return 2
 
     is_watched = CAN_SUPERVISE and has_own_process() and not alone
     raise click.exceptions.Exit(supervise(settings, work) if is_watched else work())

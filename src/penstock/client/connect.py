@@ -68,7 +68,7 @@ def find_settings(
     url = url or named_url()
     if not url:
         return private_settings(namespace, data, max_payload, retry_for_s, timeout_s)
-    chosen = find_namespace(namespace, lambda: "penstock")
+    chosen = find_namespace(namespace)
     return Settings(parse_url(url), chosen, max_payload, retry_for_s, timeout_s)
 
 
@@ -86,7 +86,7 @@ def private_settings(
     return Settings(address, chosen, max_payload, retry_for_s, timeout_s, server=server)
 
 
-def find_namespace(given: str | None, default: Callable[[], str]) -> str:
+def find_namespace(given: str | None, default: Callable[[], str] = lambda: "penstock") -> str:
     """What was given, else what the environment says, else the default."""
     if given is not None:
         return check_name("namespace", given)

@@ -54,7 +54,7 @@ def store_error(error: Exception, address: Address) -> StoreError:
     if kind == "NOPERM":
         return StoreError(
             f"the store at {address} denies a command to this user ({text}); "
-            "grant it, or scripts could stop half way"
+            "grant it, or scripts could stop half way; `penstock acl` prints the rules of a role"
         )
     if kind == "WRONGTYPE":
         return StoreError(

@@ -45,7 +45,7 @@ class Connection:
             settings.server,
         )
         try:
-            store.open()
+            store.open(NamespaceKeys(settings.namespace))
             yield store
         finally:
             store.close()

@@ -22,11 +22,14 @@ _MOST_PAGES = 10
 
 
 async def wait_until_empty(
-    client: AsyncPenstock, handlers: Handlers, is_idle: Callable[[], bool]
+    client: AsyncPenstock,
+    handlers: Handlers,
+    queues: Iterable[str],
+    is_idle: Callable[[], bool],
 ) -> None:
-    """Return when two looks in a row have found nothing in any queue that this worker could still
-    get: nothing waits or runs, also elsewhere, as what runs there can come back; no job waits for
-    another try or falls due within five seconds; and no decided batch is still to be moved.
+    """Return when two looks in a row have found nothing in any of `queues` that this worker could
+    still get: nothing waits or runs, also elsewhere, as what runs there can come back; no job waits
+    for another try or falls due within five seconds; and no decided batch is still to be moved.
 
     Jobs that are due later, jobs of types that are not handled here, and dead ones do not count.
     What is paused does: it is waited for.
@@ -35,12 +38,12 @@ async def wait_until_empty(
     # One look is not enough, as a job that ends in one queue can have filled another before.
     while empty_looks < 2:
         await asyncio.sleep(_LOOK_EVERY_S)
-        is_empty = is_idle() and await _are_empty(client, handlers)
+        is_empty = is_idle() and await _are_empty(client, handlers, queues)
         empty_looks = empty_looks + 1 if is_empty else 0
 
 
-async def _are_empty(client: AsyncPenstock, handlers: Handlers) -> bool:
-    for queue in handlers.queues:
+async def _are_empty(client: AsyncPenstock, handlers: Handlers, queues: Iterable[str]) -> bool:
+    for queue in queues:
         if queue in handlers.tasks:
             is_filled = await _has_tasks(client, queue) or await _is_moving(client, queue, "tasks")
         else:

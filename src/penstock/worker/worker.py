@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.client import AsyncPenstock
-from penstock.errors import InvalidArgument, LeaseLost, StoreUnavailable
+from penstock.errors import InvalidArgument, LeaseLost, StoreUnavailable, WrongKind
 from penstock.executors.mixed import MixedExecutor
 from penstock.model.workers import HEARTBEAT_MS, LEASE_MS
 from penstock.worker.emptiness import wait_until_empty
@@ -203,12 +203,7 @@ class Worker:
         self._is_registered = True
         self.on_registered(session.id)
         try:
-            queues = self._handlers.queues
-            for queue in queues:
-                if queue in self._handlers.jobs:
-                    await session.start_job_work(queue, list(self._handlers.jobs[queue]))
-                else:
-                    await session.start_work(queue)
+            queues = await self._join(session)
             self.id = session.id
             self.on_joined()
             log.info(
@@ -232,17 +227,53 @@ class Worker:
             await self._leave(session)
             self._is_registered = False
 
+    async def _join(self, session: AsyncWorkerSession) -> list[str]:
+        """Start work on the queues; returns those that it can serve. One that holds something else
+        is left out, as it must not keep the worker from the others.
+
+        Raises WrongKind if no queue is left.
+        """
+        joined: list[str] = []
+        mistake: WrongKind | None = None
+        for queue in self._handlers.queues:
+            try:
+                if queue in self._handlers.jobs:
+                    await session.start_job_work(queue, list(self._handlers.jobs[queue]))
+                else:
+                    await session.start_work(queue)
+            except WrongKind as error:
+                log.error("queue is not served: %s", error)
+                mistake = error
+            else:
+                joined.append(queue)
+        if mistake is not None and not joined:
+            raise mistake
+        return joined
+
     def _serve(self, pumps: list[Pump]) -> list[asyncio.Task[None]]:
         """Begin to serve these queues; others may be served already. Returns what goes on then."""
         store = self._client.store
         tasks = listen(store, pumps)
         for pump in pumps:
             batches = finish_batches(store, pump.source.keys, pump.source.kind)
-            tasks += [asyncio.create_task(pump.serve()), asyncio.create_task(batches)]
+            tasks += [asyncio.create_task(self._drive(pump)), asyncio.create_task(batches)]
         self._pumps += pumps
         self._tasks += tasks
         self._changed.set()
         return tasks
+
+    async def _drive(self, pump: Pump) -> None:
+        """Serve one queue. If it was deleted and holds something else now, the others go on."""
+        try:
+            await pump.serve()
+        except WrongKind as error:
+            if len(self._pumps) == 1:
+                raise
+            log.error("queue is not served any more: %s", error)
+            pump.close()  # it holds nothing: a queue is gone only when nothing of it runs
+            self._pumps.remove(pump)
+            self._totals = self._totals.plus(*pump.feed.totals)
+            await asyncio.Event().wait()  # one of the tasks that end by being cancelled
 
     async def _withdraw(self, pumps: list[Pump], tasks: list[asyncio.Task[None]]) -> None:
         """Cease to serve these queues while others go on: what runs of them ends first."""
@@ -370,7 +401,8 @@ class Worker:
             self._stalls.check()
 
     async def _stop_when_empty(self) -> None:
-        await wait_until_empty(self._client, self._handlers, lambda: self._load() == 0)
+        queues = [pump.source.queue for pump in self._pumps]
+        await wait_until_empty(self._client, self._handlers, queues, lambda: self._load() == 0)
         log.info("queues are empty id=%s", self.id)
         if not self._stops:
             self.stop()

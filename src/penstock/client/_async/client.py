@@ -225,7 +225,7 @@ class AsyncPenstock:
     async def open(self) -> AsyncPenstock:
         """Look at the store, and refuse one that could lose tasks silently."""
         try:
-            await self.store.open()
+            await self.store.open(self.keys)
         except BaseException:
             await self.close()
             raise

@@ -13,6 +13,7 @@ from penstock.errors import (
     LeaseLost,
     NotWorking,
     TooManyProcesses,
+    WrongKind,
 )
 from penstock.model.queues import MAX_HELD, check_payload
 from penstock.model.workers import (
@@ -63,7 +64,11 @@ class AsyncWorkerSession:
         self.heartbeat = Heartbeat(settings, self.id, self.lease, lease_ms, heartbeat_ms)
 
     async def start(self) -> None:
-        """Register and begin to renew the lease."""
+        """Register and begin to renew the lease. Raises PermissionMissing if the user of Redis may
+        not do everything that a worker does.
+        """
+        if self._store.permissions is not None:
+            self._store.permissions.check_role("worker")
         about = describe_worker(**self._about)
         sent_at = lease_clock()
         await self._store.run_once(
@@ -78,7 +83,8 @@ class AsyncWorkerSession:
     async def start_work(self, queue: str) -> None:
         """Begin to serve a queue; needed before tasks of it can be started.
 
-        Raises LeaseLost if the worker was failed, or was never started.
+        Raises WrongKind if the queue holds jobs, LeaseLost if the worker was failed, or was never
+        started.
         """
         await self._start_work(queue, KINDS["tasks"])
 
@@ -92,12 +98,16 @@ class AsyncWorkerSession:
     async def _start_work(self, queue: str, kind: Kind, types: Sequence[str] | None = None) -> None:
         keys = self._keys.queue(queue)  # refuses a bad name before anything is written
         await self._store.run(workers.start_work(self._keys, self.id, queue, kind.name))
-        await self._client.queue(queue)._in_queue(
-            lambda incarnation: self._store.run_once(
-                lambda operation: kind.join(keys, operation, self.id, types, incarnation)
-            ),
-            joins=True,
-        )
+        try:
+            await self._client.queue(queue)._in_queue(
+                lambda incarnation: self._store.run_once(
+                    lambda operation: kind.join(keys, operation, self.id, types, incarnation)
+                ),
+                joins=True,
+            )
+        except WrongKind:
+            await self._stop_work(queue, kind)
+            raise
         try:
             # A worker failed between the two steps above is a member that nobody will ever take off
             # the queue.
@@ -110,7 +120,9 @@ class AsyncWorkerSession:
 
     async def stop_work(self, queue: str) -> None:
         """Cease to serve a queue. Tasks of it still held go back to the front."""
-        kind = self._queues.get(queue, KINDS["tasks"])
+        await self._stop_work(queue, self._queues.get(queue, KINDS["tasks"]))
+
+    async def _stop_work(self, queue: str, kind: Kind) -> None:
         await self._leave(queue, kind, is_lost=False)
         await self._store.run_once(
             lambda operation: workers.stop_work(self._keys, operation, self.id, queue, kind.name)

@@ -227,7 +227,7 @@ class Penstock:
     def open(self) -> Penstock:
         """Look at the store, and refuse one that could lose tasks silently."""
         try:
-            self.store.open()
+            self.store.open(self.keys)
         except BaseException:
             self.close()
             raise

@@ -15,6 +15,7 @@ from penstock.errors import (
     LeaseLost,
     NotWorking,
     TooManyProcesses,
+    WrongKind,
 )
 from penstock.model.queues import MAX_HELD, check_payload
 from penstock.model.workers import (
@@ -65,7 +66,11 @@ class WorkerSession:
         self.heartbeat = Heartbeat(settings, self.id, self.lease, lease_ms, heartbeat_ms)
 
     def start(self) -> None:
-        """Register and begin to renew the lease."""
+        """Register and begin to renew the lease. Raises PermissionMissing if the user of Redis may
+        not do everything that a worker does.
+        """
+        if self._store.permissions is not None:
+            self._store.permissions.check_role("worker")
         about = describe_worker(**self._about)
         sent_at = lease_clock()
         self._store.run_once(
@@ -80,7 +85,8 @@ class WorkerSession:
     def start_work(self, queue: str) -> None:
         """Begin to serve a queue; needed before tasks of it can be started.
 
-        Raises LeaseLost if the worker was failed, or was never started.
+        Raises WrongKind if the queue holds jobs, LeaseLost if the worker was failed, or was never
+        started.
         """
         self._start_work(queue, KINDS["tasks"])
 
@@ -94,12 +100,16 @@ class WorkerSession:
     def _start_work(self, queue: str, kind: Kind, types: Sequence[str] | None = None) -> None:
         keys = self._keys.queue(queue)  # refuses a bad name before anything is written
         self._store.run(workers.start_work(self._keys, self.id, queue, kind.name))
-        self._client.queue(queue)._in_queue(
-            lambda incarnation: self._store.run_once(
-                lambda operation: kind.join(keys, operation, self.id, types, incarnation)
-            ),
-            joins=True,
-        )
+        try:
+            self._client.queue(queue)._in_queue(
+                lambda incarnation: self._store.run_once(
+                    lambda operation: kind.join(keys, operation, self.id, types, incarnation)
+                ),
+                joins=True,
+            )
+        except WrongKind:
+            self._stop_work(queue, kind)
+            raise
         try:
             # A worker failed between the two steps above is a member that nobody will ever take off
             # the queue.
@@ -112,7 +122,9 @@ class WorkerSession:
 
     def stop_work(self, queue: str) -> None:
         """Cease to serve a queue. Tasks of it still held go back to the front."""
-        kind = self._queues.get(queue, KINDS["tasks"])
+        self._stop_work(queue, self._queues.get(queue, KINDS["tasks"]))
+
+    def _stop_work(self, queue: str, kind: Kind) -> None:
         self._leave(queue, kind, is_lost=False)
         self._store.run_once(
             lambda operation: workers.stop_work(self._keys, operation, self.id, queue, kind.name)

@@ -6,6 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from penstock.connection._async.permissions import find_permissions
 from penstock.connection._async.router import async_router
 from penstock.connection._async.transport import pause, run_blocking
 from penstock.connection.answers import is_passing, store_error, unavailable
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from penstock.connection.lanes import Lane
     from penstock.connection.settings import PrivateServer
     from penstock.connection.wire import Meanwhile
+    from penstock.store.keys import NamespaceKeys
+    from penstock.store.permissions import Permissions
 
 R = TypeVar("R")
 
@@ -67,9 +70,15 @@ class AsyncStore:
         self._lanes = Lanes()
         self._dialect = dialect
         self._digests: dict[Script, str] = {}
+        self.permissions: Permissions | None = None
+        """what is denied to the user, if anything is"""
 
-    async def open(self) -> dict[str, str]:
-        """Look at the server before it is trusted with tasks, and learn which scripts it needs."""
+    async def open(self, keys: NamespaceKeys | None = None) -> dict[str, str]:
+        """Look at the server before it is trusted with tasks, and learn which scripts it needs; and
+        what its user may not do with these keys.
+
+        Raises UnsafeStore, PermissionMissing.
+        """
         info = parse_info(await self.call("{}", "INFO"))
         check_store(info, self.address)
         if self.address.topology == "cluster":
@@ -77,6 +86,10 @@ class AsyncStore:
         if self._dialect is None:
             is_sharded = self.address.topology == "cluster" and version_of(info) >= (7, 0)
             self._dialect = CLUSTER if is_sharded else STANDALONE
+        if keys is not None:
+            self.permissions = await find_permissions(self, keys, version_of(info))
+            if self.permissions is not None:
+                self.permissions.check_connection()
         return info
 
     @property
@@ -248,5 +261,7 @@ class AsyncStore:
                 check_store(parse_info(reply), self.address)
 
     def _learn(self, script: Script) -> str:
+        if self.permissions is not None:
+            self.permissions.check_script(script)
         self._digests[script] = digest = script.digest(self.dialect)
         return digest

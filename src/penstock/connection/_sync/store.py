@@ -8,6 +8,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from penstock.connection._sync.permissions import find_permissions
 from penstock.connection._sync.router import router
 from penstock.connection._sync.transport import pause, run_blocking
 from penstock.connection.answers import is_passing, store_error, unavailable
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from penstock.connection.lanes import Lane
     from penstock.connection.settings import PrivateServer
     from penstock.connection.wire import Meanwhile
+    from penstock.store.keys import NamespaceKeys
+    from penstock.store.permissions import Permissions
 
 R = TypeVar("R")
 
@@ -69,9 +72,15 @@ class Store:
         self._lanes = Lanes()
         self._dialect = dialect
         self._digests: dict[Script, str] = {}
+        self.permissions: Permissions | None = None
+        """what is denied to the user, if anything is"""
 
-    def open(self) -> dict[str, str]:
-        """Look at the server before it is trusted with tasks, and learn which scripts it needs."""
+    def open(self, keys: NamespaceKeys | None = None) -> dict[str, str]:
+        """Look at the server before it is trusted with tasks, and learn which scripts it needs; and
+        what its user may not do with these keys.
+
+        Raises UnsafeStore, PermissionMissing.
+        """
         info = parse_info(self.call("{}", "INFO"))
         check_store(info, self.address)
         if self.address.topology == "cluster":
@@ -79,6 +88,10 @@ class Store:
         if self._dialect is None:
             is_sharded = self.address.topology == "cluster" and version_of(info) >= (7, 0)
             self._dialect = CLUSTER if is_sharded else STANDALONE
+        if keys is not None:
+            self.permissions = find_permissions(self, keys, version_of(info))
+            if self.permissions is not None:
+                self.permissions.check_connection()
         return info
 
     @property
@@ -250,5 +263,7 @@ class Store:
                 check_store(parse_info(reply), self.address)
 
     def _learn(self, script: Script) -> str:
+        if self.permissions is not None:
+            self.permissions.check_script(script)
         self._digests[script] = digest = script.digest(self.dialect)
         return digest

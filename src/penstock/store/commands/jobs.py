@@ -269,8 +269,9 @@ def check_jobs(keys: QueueKeys, script: Script, reply: list[Any]) -> None:
         )
     if word == b"tasks":
         raise WrongKind(
-            f"queue {keys.queue!r} holds plain tasks, so it cannot hold jobs; "
-            "choose another queue, or delete this one first"
+            f"queue {keys.queue!r} holds plain tasks, so it cannot hold jobs (also a worker that "
+            "serves it with a plain handler decides that); choose another queue, or delete this "
+            f"one first (`penstock queue delete {keys.queue}`)"
         )
     if word == b"other_layout":
         raise unknown_layout(reply[1])

@@ -9,6 +9,7 @@ from penstock.model.claims import Claim
 from penstock.model.processes import Failed
 from penstock.model.queues import DEFAULT_MAX_FAILURES, MAX_HELD, Side
 from penstock.store.command import Command, Operation, unexpected
+from penstock.store.commands.tasks import no_plain_handler
 from penstock.store.script import load
 
 if TYPE_CHECKING:
@@ -28,10 +29,12 @@ _REFUSALS = frozenset(b"empty apart idle paused not_working too_many".split())
 def start_tasks(
     keys: QueueKeys, operation: Operation, worker: str, limit: int, wait: bool = False
 ) -> Command[Claim[bytes]]:
-    """Start up to `limit` tasks; with `wait`, wake the worker when there is work again."""
+    """Start up to `limit` tasks; with `wait`, wake the worker when there is work again. Raises
+    WrongKind.
+    """
 
     def decode(reply: list[Any]) -> Claim[bytes]:
-        return _claim(reply, 0, [])
+        return _claim(keys, reply, 0, [])
 
     return Command(
         START_TASKS,
@@ -67,11 +70,11 @@ def finish_tasks(
     wait: bool = False,
 ) -> Command[Claim[bytes]]:
     """Finish processes and start up to `limit` more tasks. `results` is empty or has one entry
-    per process.
+    per process. Raises WrongKind.
     """
 
     def decode(reply: list[Any]) -> Claim[bytes]:
-        return _claim(reply, 1, [int(process) for process in reply[0]])
+        return _claim(keys, reply, 1, [int(process) for process in reply[0]])
 
     return Command(
         FINISH_TASKS,
@@ -171,7 +174,7 @@ def find_processes(keys: QueueKeys, worker: str, task: bytes) -> Command[list[in
     return Command(FIND_PROCESSES, (keys.running(worker),), (task,), decode)
 
 
-def _claim(reply: list[Any], at: int, refused: list[int]) -> Claim[bytes]:
+def _claim(keys: QueueKeys, reply: list[Any], at: int, refused: list[int]) -> Claim[bytes]:
     word = reply[at]
     if word == b"ok":
         elements: list[bytes] = reply[at + 2 :]
@@ -179,4 +182,6 @@ def _claim(reply: list[Any], at: int, refused: list[int]) -> Claim[bytes]:
         return Claim("ok", tasks, int(reply[at + 1]), refused)
     if word in _REFUSALS:
         return Claim(word.decode(), refused=refused)
+    if word == b"jobs":
+        raise no_plain_handler(keys)
     raise unexpected(START_TASKS, reply)

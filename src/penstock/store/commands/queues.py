@@ -15,6 +15,7 @@ from penstock.model.queues import (
     Returned,
 )
 from penstock.store.command import Command, Operation, check_queue, unexpected
+from penstock.store.commands.tasks import no_plain_handler
 from penstock.store.script import Script, load
 
 if TYPE_CHECKING:
@@ -39,12 +40,19 @@ LIST_QUEUES = load("queues/list_queues")
 def join_queue(
     keys: QueueKeys, operation: Operation, worker: str, incarnation: str = ""
 ) -> Command[None]:
-    """Let a worker start tasks. Raises QueueAbsent or QueueTaken."""
+    """Let a worker start tasks. Raises WrongKind, QueueAbsent or QueueTaken."""
+    is_done = _done_to_queue(JOIN_QUEUE)
+
+    def decode(reply: list[Any]) -> None:
+        if reply[0] == b"jobs":
+            raise no_plain_handler(keys)
+        is_done(reply)
+
     return Command(
         JOIN_QUEUE,
         (keys.memory(operation.lane), keys.meta, keys.members),
         (operation.number, worker, incarnation),
-        _done_to_queue(JOIN_QUEUE),
+        decode,
     )
 
 

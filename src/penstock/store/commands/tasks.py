@@ -141,6 +141,14 @@ def page_tasks(tasks_key: str, offset: int, limit: int, are_elements: bool = Tru
     return Command(PAGE_TASKS, (tasks_key,), (offset, limit), decode)
 
 
+def no_plain_handler(keys: QueueKeys) -> WrongKind:
+    return WrongKind(
+        f"queue {keys.queue!r} holds jobs, so a handler of plain tasks would never be called; "
+        "serve it with functions marked @penstock.job, give the handler another queue, or "
+        f"delete this one first (`penstock queue delete {keys.queue}`)"
+    )
+
+
 def _holds_jobs(keys: QueueKeys) -> WrongKind:
     return WrongKind(
         f"queue {keys.queue!r} holds jobs, so it takes no plain tasks; "

@@ -30,6 +30,7 @@
 --         {refused, 'paused'}       the queue hands out nothing until it is resumed
 --         {refused, 'not_working'}  the worker has not started work here, or was failed since
 --         {refused, 'too_many'}     the worker holds `max_held` tasks already
+--         {refused, 'jobs'}         the queue was deleted and holds jobs now
 -- include channels memory chunks wake forms
 -- include from tasks: element leave start claim
 local memory, ready, running, meta, members, idle, failures, unique, unique_tasks = unpack(KEYS)

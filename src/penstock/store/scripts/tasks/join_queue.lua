@@ -3,7 +3,8 @@
 -- The worker has put the queue on its own list before, so that the peer that fails the worker also takes it off this
 -- queue, and it asks for its lease once more afterwards, so that a worker failed in between starts nothing. It has a
 -- number, or a copy that arrives late would make a member of a worker that was failed since, and another late copy
--- could then start tasks for it, which no recovery would ever give back.
+-- could then start tasks for it, which no recovery would ever give back. A queue that nothing has come into holds
+-- plain tasks from now on: a job that strays into it must not take it away from the worker.
 --
 -- KEYS[1] memory       string  last operation of this lane
 -- KEYS[2] meta         hash    settings and counters of the queue
@@ -15,6 +16,7 @@
 -- Returns {'ok'}
 --         {'no_queue'}       register the queue, then send again with an incarnation
 --         {'queue_exists'}   under another incarnation; unregister this one, then send again without
+--         {'jobs'}           the queue holds jobs
 --         {'other_layout', layout}  it holds jobs, written by another version
 -- include clock memory queue model
 -- include from jobs: keys
@@ -25,13 +27,14 @@ local done = lib.recall(memory, operation)
 if done then return done end
 
 redis.call('SCARD', members)
-local known = redis.call('HGET', meta, 'incarnation')
+local known, kind, enqueued = unpack(redis.call('HMGET', meta, 'incarnation', 'kind', 'enqueued'))
 lib.allow_when_full(memory)
 local refusal = lib.refuse_queue(memory, operation, known, incarnation)
 if refusal then return refusal end
-refusal = lib.refuse_layout({meta = meta})
+refusal = lib.refuse_layout({meta = meta}) or kind and {'jobs'}
 if refusal then return lib.remember(memory, operation, refusal) end
 
 if not known then lib.create_queue(meta, incarnation) end
+if not enqueued then redis.call('HSET', meta, 'enqueued', 0) end
 redis.call('SADD', members, worker)
 return lib.remember(memory, operation, {'ok'})

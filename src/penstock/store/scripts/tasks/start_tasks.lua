@@ -24,6 +24,7 @@
 --         {'paused'}       the queue hands out nothing until it is resumed
 --         {'not_working'}  the worker has not started work here, or was failed since
 --         {'too_many'}     the worker holds `max_held` tasks already
+--         {'jobs'}         the queue was deleted and holds jobs now
 -- include channels memory chunks wake
 -- include from tasks: start claim
 local memory, ready, running, meta, members, idle, failures = unpack(KEYS)

@@ -12,7 +12,8 @@ function lib.make_claim(claim, limit, max_held)
   local has_failures = redis.call('HLEN', claim.failures) > 0
   local is_idle = redis.call('SISMEMBER', claim.idle, claim.worker) == 1
   if redis.call('SISMEMBER', claim.members, claim.worker) == 0 then return {'not_working'} end
-  local is_paused, max_failures = unpack(redis.call('HMGET', claim.meta, 'paused', 'max_failures'))
+  local is_paused, max_failures, kind = unpack(redis.call('HMGET', claim.meta, 'paused', 'max_failures', 'kind'))
+  if kind then return {'jobs'} end
   if is_paused or waiting == 0 then
     if claim.wait and not is_idle then
       -- A removal first, so that a full store can be worked off.
