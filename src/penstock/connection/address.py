@@ -144,7 +144,7 @@ def parse_url(url: str) -> Address:
 
 
 def shows_password(url: str) -> bool:
-    """Whether a password is seen by whoever sees the URL."""
+    """Whether a password can be read in the URL."""
     try:
         address = parse_url(url)
     except InvalidUrl:
