@@ -495,15 +495,14 @@ def test_a_worker_looks_for_what_it_has_missed(
     def miss(message: bytes) -> None:
         missed.append(message)
 
-    def is_one_missed() -> bool:
-        # Until it waits and listens, it asks for jobs.
-        if not missed:
-            mail.add("email", {"number": 5})
-        return bool(missed)
-
+    # Until it waits and listens, it asks for jobs. It is sent one alone, as it would find out with
+    # the next what it holds.
+    idle = mail._keys.idle
+    wait_for(lambda: ps.store.call(idle, "SISMEMBER", idle, "+" + worker.id))
     worker.handoff._take = miss
-    wait_for(is_one_missed)
-    job = mail.get(open_handed_over(missed[0]).id)
+    job = mail.add("email", {"number": 5})
+    wait_for(lambda: missed)
+    assert open_handed_over(missed[0]).id == job.id
     assert job.info().state == "running"
     worker.handoff._take = take
 
