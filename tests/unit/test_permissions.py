@@ -11,6 +11,7 @@ from penstock.store.permissions import (
     OPTION_WORDS,
     READS,
     ROLES,
+    WRITES,
     Role,
     acl_rules,
     commands_of,
@@ -35,6 +36,14 @@ def test_commands_in_tables_and_variables_are_found() -> None:
 
     assert commands_of(Script("guarded", guarded)) == {"HLEN"}
     assert commands_of(Script("chosen", chosen)) == {"ZREM", "HDEL"}
+
+
+@each_dialect
+def test_what_is_listed_is_what_scripts_use(dialect: Dialect) -> None:
+    used = frozenset().union(*(commands_of(script, dialect) for script in scripts()))
+
+    assert used - {"PUBLISH", "SPUBLISH"} == READS | WRITES
+    assert not READS & WRITES
 
 
 def test_option_words_are_those_that_scripts_use() -> None:

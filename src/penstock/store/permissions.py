@@ -1,5 +1,5 @@
 """What a user of Redis must be allowed to do, by role: the commands of the scripts that the role
-runs, read off their text, and what the connection sends itself.
+runs, read off their text, and what the connection sends itself. A worker runs all scripts.
 
 A rule is about a command, not about a script, so roles are as far apart as the commands of their
 scripts are.
@@ -38,19 +38,21 @@ READS = frozenset({
     "SRANDMEMBER", "TIME", "TYPE", "XINFO", "XLEN", "XRANGE", "XREVRANGE", "ZCARD", "ZCOUNT",
     "ZRANGE", "ZRANGEBYLEX", "ZRANGEBYSCORE", "ZREVRANGEBYSCORE", "ZSCORE",
 })
-"""Commands that change nothing and tell nobody."""
+"""Commands of scripts that change nothing and tell nobody."""
+WRITES = frozenset({
+    "DEL", "HDEL", "HINCRBY", "HSET", "LPOP", "LPUSH", "LREM", "LTRIM", "PERSIST", "PEXPIRE",
+    "RPOP", "RPUSH", "SADD", "SET", "SPOP", "SREM", "UNLINK", "XADD", "XTRIM", "ZADD", "ZREM",
+    "ZREMRANGEBYSCORE",
+})
+"""The others, but for those that tell. Listed here, as to read them off all scripts takes half a
+second, which no process should pay that may do everything; a test compares the lists.
+"""
 _PRODUCER_SCRIPTS = (
     "queues/register_queue", "queues/unregister_queue",
     "tasks/enqueue_tasks", "tasks/enqueue_unique_task", "tasks/cancel_tasks", "tasks/move_tasks",
     "jobs/send_jobs", "jobs/cancel_jobs", "jobs/change_job", "jobs/retry_jobs", "jobs/move_jobs",
     "jobs/put_schedule", "jobs/remove_schedule",
     "batches/stage_chunk", "batches/decide_batch", "batches/drop_stages",
-)
-_WORKER_SCRIPTS = (
-    "tasks/join_queue", "tasks/leave_queue", "tasks/start_tasks", "tasks/finish_tasks",
-    "tasks/stop_tasks", "tasks/fail_tasks", "tasks/pass_work",
-    "jobs/join_jobs", "jobs/leave_jobs", "jobs/start_jobs", "jobs/report_jobs", "jobs/note_job",
-    "jobs/pass_jobs", "jobs/fire_schedule",
 )
 _OF_CONNECTIONS = frozenset({"EVAL", "EVALSHA", "INFO", "PING"})
 _OF_DOCTOR = ("select", "script|load")
@@ -93,21 +95,21 @@ def commands_of(script: Script, dialect: Dialect = STANDALONE) -> frozenset[str]
 @cache
 def needed_by(role: Role, dialect: Dialect = STANDALONE) -> frozenset[str]:
     """Every command that a client in this role sends, and its scripts run."""
-    reading = [one for one in scripts() if commands_of(one, dialect) <= READS]
-    names = {"observer": (), "producer": _PRODUCER_SCRIPTS}.get(role)
-    if names is None:
-        names = (*_PRODUCER_SCRIPTS, *_WORKER_SCRIPTS)
-        reading += scripts("workers")
-    used = [commands_of(one, dialect) for one in (*reading, *map(load, names))]
-    return frozenset().union(*used) | _OF_CONNECTIONS | {_SUBSCRIBE[dialect.channels]}
+    own = _OF_CONNECTIONS | {_SUBSCRIBE[dialect.channels]}
+    if role == "worker":
+        return own | READS | WRITES | {_PUBLISH[dialect.channels]}
+    used = [commands_of(script, dialect) for script in scripts()]
+    used = [commands for commands in used if commands <= READS]
+    if role == "producer":
+        used += [commands_of(load(name), dialect) for name in _PRODUCER_SCRIPTS]
+    return own.union(*used)
 
 
 def acl_rules(role: Role, keys: NamespaceKeys, dialect: Dialect = STANDALONE) -> list[str]:
     """What a user of this role is given behind its name and password: nothing but this."""
     commands = [*needed_by(role, dialect), *_OF_DOCTOR]
     if dialect.channels == "sharded_channels":
-        # A cluster that is older than Redis 7 has no such channels.
-        commands += [*needed_by(role), *_OF_CLUSTERS]
+        commands += _OF_CLUSTERS
     allowed = sorted({f"+{command.lower()}" for command in commands})
     return ["resetkeys", f"~{keys.pattern}", "resetchannels", f"&{keys.pattern}", "-@all", *allowed]
 
@@ -126,7 +128,7 @@ class Probe:
         """The command that asks; `can_check` says that the server is at least Redis 7. Its answer
         has names of denied commands.
         """
-        needed = sorted(_ever_needed(self._dialect))
+        needed = sorted(needed_by("worker", self._dialect))
         if can_check:
             text, asked = _text("check_commands"), json.dumps([self._form(one) for one in needed])
             return ("EVAL", text, "0", asked)
@@ -195,12 +197,6 @@ class Permissions:
                 f"add the rule with `{self.rules_for(lacking)}`, or all rules of a role with "
                 "`penstock acl`"
             )
-
-
-@cache
-def _ever_needed(dialect: Dialect) -> frozenset[str]:
-    used = (commands_of(script, dialect) for script in scripts())
-    return frozenset().union(needed_by("worker", dialect), *used)
 
 
 @cache
