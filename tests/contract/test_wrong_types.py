@@ -176,6 +176,7 @@ def test_a_request_that_met_one_leaves_its_lane_to_the_next(
     send: dict[str, Callable[[str], object]] = {
         "tasks": lambda queue: ps.queue(queue).enqueue(b"task"),
         "jobs": lambda queue: ps.jobs(queue).add("email"),
+        "logs": lambda queue: ps.log(queue).append(b"message"),
     }
     ps.store.call(names.queue("broken").meta, "SET", names.queue("broken").meta, "something else")
     for _ in range(3):
@@ -193,7 +194,7 @@ def test_every_key_of_a_queue_has_the_type_that_is_declared(
 ) -> None:
     SAMPLES[kind].fill(ps.store, names)
 
-    tag = names.queue(QUEUE).tag
+    tag = names.queue(QUEUE).tag.removesuffix("}")
     types = {part_of(key): type_ for key, type_ in stored.types().items() if key.startswith(tag)}
     assert types == KINDS[kind].key_types
 
