@@ -278,11 +278,12 @@ def test_a_name_is_a_queue_or_a_log(ps: penstock.Penstock) -> None:
         lambda: queue.configure(max_length=5),
         lambda: ps.jobs("clicks").add("resize"),
         lambda: ps.jobs("clicks").pause_type("resize"),
-        lambda: ps.worker().__enter__().start_work("clicks"),
     ]
     for refused in refusals:
         with pytest.raises(WrongKind, match="'clicks' is a log"):
             refused()
+    with ps.worker() as worker, pytest.raises(WrongKind, match="'clicks' is a log"):
+        worker.start_work("clicks")
     assert queue.inspect().kind == "logs"
 
 

@@ -132,7 +132,7 @@ class SpoiltQueue:
         """Once: a client would repeat it, and find what the first one left behind."""
         command = self.command
         text, keys = command.script.text(), command.keys
-        self._client.eval(text, len(keys), *keys, *command.args)
+        self._client.eval(text, len(keys), *keys, *command.arguments)
 
     def _dump(self) -> dict[str, bytes]:
         """Key -> value; the same value twice may look different, but not if nothing touched it."""

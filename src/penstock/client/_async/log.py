@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from penstock.client._async.log_groups import AsyncLogGroup
-from penstock.client._async.log_reading import AsyncLogReading
+from penstock.client._async.log_reading import AsyncLogReading, check_numbers
 from penstock.client.batches import Batches, check_items
 from penstock.client.log_batches import Packing, shares_of, size_of_message
 from penstock.connection.queues import ain_queue
@@ -186,10 +186,10 @@ class AsyncLog(AsyncLogReading):
         ]
 
     async def _append(self, share: Share, meanwhile: Meanwhile = None) -> Appended:
-        facts = await self._made()
-        number = share.partition % facts.partitions  # a log that was made anew may have fewer
         return await self._in_partition(
-            number, lambda keys, born: self._append_to(keys, born, share, meanwhile)
+            share.partition,
+            lambda keys, born: self._append_to(keys, born, share, meanwhile),
+            any_will_do=True,
         )
 
     async def _append_to(
@@ -224,18 +224,28 @@ class AsyncLog(AsyncLogReading):
         )
 
     async def _in_partition(
-        self, number: int, act: Callable[[PartitionKeys, str], Awaitable[R]]
+        self,
+        number: int,
+        act: Callable[[PartitionKeys, str], Awaitable[R]],
+        any_will_do: bool = False,
     ) -> R:
-        """Do something to a partition of the log that there is now, and open it if need be."""
-        keys = self._keys.partition(number)
+        """Do something to a partition of the log that there is now, and open it if need be. With
+        `any_will_do`, to another one if the log was made anew with fewer.
+        """
         while True:
             facts = await self._made()
+            if any_will_do:
+                number %= facts.partitions
+            [number] = check_numbers(number, facts)
+            keys = self._keys.partition(number)
             try:
                 return await act(keys, facts.born)
             except NoPartition:
                 self._facts = None
             try:
-                await self._store.run(logs.open_partition(keys, await self._made()))
+                facts = await self._made()
+                if number < facts.partitions:
+                    await self._store.run(logs.open_partition(keys, facts))
             except NoPartition:
                 self._facts = None  # it was deleted and made anew by others
 

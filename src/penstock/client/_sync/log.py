@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from penstock.client._sync.log_groups import LogGroup
-from penstock.client._sync.log_reading import LogReading
+from penstock.client._sync.log_reading import LogReading, check_numbers
 from penstock.client.batches import Batches, check_items
 from penstock.client.log_batches import Packing, shares_of, size_of_message
 from penstock.connection.queues import in_queue
@@ -182,10 +182,10 @@ class Log(LogReading):
         ]
 
     def _append(self, share: Share, meanwhile: Meanwhile = None) -> Appended:
-        facts = self._made()
-        number = share.partition % facts.partitions  # a log that was made anew may have fewer
         return self._in_partition(
-            number, lambda keys, born: self._append_to(keys, born, share, meanwhile)
+            share.partition,
+            lambda keys, born: self._append_to(keys, born, share, meanwhile),
+            any_will_do=True,
         )
 
     def _append_to(
@@ -219,17 +219,29 @@ class Log(LogReading):
             ),
         )
 
-    def _in_partition(self, number: int, act: Callable[[PartitionKeys, str], R]) -> R:
-        """Do something to a partition of the log that there is now, and open it if need be."""
-        keys = self._keys.partition(number)
+    def _in_partition(
+        self,
+        number: int,
+        act: Callable[[PartitionKeys, str], R],
+        any_will_do: bool = False,
+    ) -> R:
+        """Do something to a partition of the log that there is now, and open it if need be. With
+        `any_will_do`, to another one if the log was made anew with fewer.
+        """
         while True:
             facts = self._made()
+            if any_will_do:
+                number %= facts.partitions
+            [number] = check_numbers(number, facts)
+            keys = self._keys.partition(number)
             try:
                 return act(keys, facts.born)
             except NoPartition:
                 self._facts = None
             try:
-                self._store.run(logs.open_partition(keys, self._made()))
+                facts = self._made()
+                if number < facts.partitions:
+                    self._store.run(logs.open_partition(keys, facts))
             except NoPartition:
                 self._facts = None  # it was deleted and made anew by others
 

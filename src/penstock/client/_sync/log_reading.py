@@ -4,13 +4,16 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from penstock.connection.subscription import Subscription
 from penstock.errors import InvalidArgument, LogTrimmed
 from penstock.model.instants import instant_ms
-from penstock.model.logs import LogInfo, Message, check_id, id_key
+from penstock.model.logs import START, LogInfo, Message, check_id, id_key
 from penstock.model.names import shown
 from penstock.store.commands import logs
+from penstock.store.script import CLUSTER
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 _PAGE = 1000
 _SMALL_PAGE = 100
 MAX_PAGE = 10_000
+_SILENCE_S = 15.0
+_LOOK_S = 0.25
 
 
 class Span(NamedTuple):
@@ -76,7 +81,7 @@ class LogReading:
         span = _span(since, until, after)
         most = _check_limit(limit)
         facts = self.facts()
-        numbers = _check_numbers(partition, facts)
+        numbers = check_numbers(partition, facts)
         size = max(_SMALL_PAGE, _PAGE // max(1, len(numbers)))
         if most is not None:
             size = min(size, most)
@@ -85,6 +90,57 @@ class LogReading:
             for number in numbers
         ]
         return self._merged(shares, reverse, most)
+
+    def follow(
+        self,
+        since: Instant | None = None,
+        *,
+        partition: int | Sequence[int] | None = None,
+        timeout_s: float | None = None,
+    ) -> Generator[Message, None, None]:
+        """Messages as they are appended, those of each partition in order, from `since` on; only
+        new ones without it. Ends when nothing comes for `timeout_s`.
+
+        Raises LogNotFound, and LogTrimmed as `read` does.
+        """
+        facts = self.facts()
+        numbers = check_numbers(partition, facts)
+        spans = {number: _span(since, None, None) for number in numbers}
+        if since is None:
+            for number in numbers:
+                last = (self.partition_info(number)).last or START
+                spans[number] = _span(None, None, last)
+        return self._followed(spans, timeout_s)
+
+    def _followed(
+        self, spans: dict[int, Span], timeout_s: float | None
+    ) -> Generator[Message, None, None]:
+        keys = [self._keys.partition(number) for number in spans]
+        channels, wait_s = [part.appended for part in keys], _SILENCE_S
+        if self._store.dialect.channels == CLUSTER.channels:
+            # A subscription of a cluster is for one slot; the other partitions are looked at often.
+            channels, wait_s = channels[:1], _LOOK_S
+        subscription = Subscription(self._store, channels[0], channels)
+        heard_at = time.monotonic()
+        try:
+            subscription.receive()
+            while True:
+                for part in keys:
+                    while found := _read(
+                        self._store, part, spans[part.number], _PAGE, False, False
+                    ):
+                        spans[part.number] = spans[part.number].rest(found[-1], is_reverse=False)
+                        for message in found:
+                            yield message
+                            heard_at = time.monotonic()
+                left_s = wait_s
+                if timeout_s is not None:
+                    left_s = min(wait_s, heard_at + timeout_s - time.monotonic())
+                if left_s <= 0:
+                    return
+                subscription.receive(left_s)
+        finally:
+            subscription.close()
 
     def page(
         self,
@@ -248,7 +304,8 @@ def _check_limit(limit: int | None) -> int | None:
     raise InvalidArgument(f"limit is {shown(limit)}; give a whole number from 1 up, or None")
 
 
-def _check_numbers(partition: int | Sequence[int] | None, facts: LogFacts) -> list[int]:
+def check_numbers(partition: int | Sequence[int] | None, facts: LogFacts) -> list[int]:
+    """The numbers of the partitions that are meant (None: all), if the log has them."""
     if partition is None:
         return list(range(facts.partitions))
     numbers = [partition] if isinstance(partition, int) else list(partition)

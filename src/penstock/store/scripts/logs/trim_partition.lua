@@ -33,6 +33,11 @@ lib.drop_expired(part, offsets, readers, now)
 lib.settle_floor(part, offsets, now)
 if before == '' then
   more = lib.retain(part, messages, segments, now)
+  if part.keep_ms and not more then
+    -- Also what is not in a segment yet: nothing may ever be appended again that would complete it.
+    local oldest = lib.whole(math.max(1, now - part.keep_ms)) .. '-0'
+    more = lib.trim_before(part, messages, segments, oldest, false)
+  end
 else
   more = lib.trim_before(part, messages, segments, before, force == '1')
 end
