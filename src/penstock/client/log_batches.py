@@ -77,7 +77,11 @@ def shares_of(batch: list[PackedMessage]) -> list[Share]:
     """The batch by partition; messages keep their order."""
     by_partition: dict[int, list[PackedMessage]] = {}
     for message in batch:
-        by_partition.setdefault(message.partition, []).append(message)
+        number = message[0]
+        if number in by_partition:
+            by_partition[number].append(message)
+        else:
+            by_partition[number] = [message]
     return [_share(partition, messages) for partition, messages in by_partition.items()]
 
 

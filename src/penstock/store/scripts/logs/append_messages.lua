@@ -1,8 +1,7 @@
 -- Append messages to a partition, all of them or none, and remove what is kept no longer.
 --
--- One step, so that a batch is never half in, and is one batch however often it is sent. The server gives the ids;
--- those of a batch follow each other, so the first says all. The first write may be refused when the store is full;
--- nothing is written then.
+-- One step, so that a batch is never half in, and is one batch however often it is sent. The server gives the
+-- ids. The first write may be refused when the store is full; nothing is written then.
 --
 -- KEYS[1] memory       string  last operation of this lane
 -- KEYS[2] messages     stream  messages; the oldest first
@@ -30,27 +29,32 @@ redis.call('LLEN', segments) -- a key of the wrong type must be found before the
 if part.born ~= born then return lib.end_early(memory, operation, {'no_partition'}) end
 
 parts = tonumber(parts)
-local now, id, ms, number = lib.now_ms(), lib.next_id(), nil, nil
-local count = part.added
+local now, id, first = lib.now_ms(), lib.next_id(), nil
+local count, size = part.added, part.added_bytes
+local last, last_size = lib.segment_end(part, now)
 for index = FIRST_MESSAGE, #ARGV, parts do
-  local size = lib.MESSAGE_BYTES + #ARGV[index]
+  local body, added = ARGV[index], nil
+  size = size + lib.MESSAGE_BYTES + #body
   if parts == 1 then
-    id = redis.call('XADD', messages, id, 'b', ARGV[index])
+    added = redis.call('XADD', messages, id, 'b', body)
   elseif parts == 2 then
-    id = redis.call('XADD', messages, id, 'b', ARGV[index], 'k', ARGV[index + 1])
+    added = redis.call('XADD', messages, id, 'b', body, 'k', ARGV[index + 1])
     size = size + #ARGV[index + 1]
   else
-    id = redis.call('XADD', messages, id, 'b', ARGV[index], 'k', ARGV[index + 1], 'h', ARGV[index + 2], 't',
+    added = redis.call('XADD', messages, id, 'b', body, 'k', ARGV[index + 1], 'h', ARGV[index + 2], 't',
       ARGV[index + 3])
     size = size + #ARGV[index + 1] + #ARGV[index + 2]
   end
-  if not ms then ms, number = string.match(id, '^(%d+)-(%d+)$') end
-  lib.count_message(part, segments, id, size, now)
-  id = ms .. '-' .. (number + part.added - count)
+  first = first or added
+  count = count + 1
+  if count >= last or size >= last_size then
+    lib.close_segment(segments, part, added, count, size, now)
+    last, last_size = lib.segment_end(part, now)
+  end
 end
-count = part.added - count
-local first = ms .. '-' .. number
+local appended_now = count - part.added
+part.added, part.added_bytes = count, size
 lib.retain(part, messages, segments, now)
 lib.write_state(part)
 lib.publish(appended, first)
-return lib.remember(memory, operation, {'ok', first, count})
+return lib.remember(memory, operation, {'ok', first, appended_now})

@@ -35,12 +35,19 @@ for index = FIRST_ID, #ARGV do
 end
 if part.born ~= born then return lib.end_early(memory, operation, {'no_partition'}) end
 
+local count, size = part.added, part.added_bytes
+local last, last_size = lib.segment_end(part, now)
 for _, entry in ipairs(found) do
   local _, body, _, key, _, headers, _, at = unpack(entry[2])
   local id = redis.call('XADD', messages, lib.next_id(), 'b', body, 'k', key, 'h', headers, 't', at, 'g', group)
   redis.call('XDEL', errors, entry[1])
-  lib.count_message(part, segments, id, lib.MESSAGE_BYTES + #body + #key + #headers, now)
+  count, size = count + 1, size + lib.MESSAGE_BYTES + #body + #key + #headers
+  if count >= last or size >= last_size then
+    lib.close_segment(segments, part, id, count, size, now)
+    last, last_size = lib.segment_end(part, now)
+  end
 end
+part.added, part.added_bytes = count, size
 lib.write_state(part)
 if #found > 0 then lib.publish(appended, '') end
 return lib.remember(memory, operation, {'ok', #found})

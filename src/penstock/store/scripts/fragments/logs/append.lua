@@ -3,14 +3,17 @@ lib.SEGMENT_MESSAGES = 128
 lib.SEGMENT_BYTES = 65536
 lib.SEGMENT_MS = 60000 -- so that retention by age also works where little is appended
 
-function lib.count_message(part, segments, id, size, now)
-  part.added, part.added_bytes = part.added + 1, part.added_bytes + size
-  if part.added - part.closed == 1 then part.opened_at = now end
-  if part.added - part.closed >= lib.SEGMENT_MESSAGES or part.added_bytes - part.closed_bytes >= lib.SEGMENT_BYTES
-    or now - part.opened_at >= lib.SEGMENT_MS then
-    redis.call('RPUSH', segments, id .. ' ' .. lib.whole(part.added) .. ' ' .. lib.whole(part.added_bytes))
-    part.closed, part.closed_bytes = part.added, part.added_bytes
-  end
+-- After how many messages and bytes the segment that is open is full. One that was opened long ago is closed with the
+-- next message.
+function lib.segment_end(part, now)
+  if part.added == part.closed then part.opened_at = now end
+  if now - part.opened_at >= lib.SEGMENT_MS then return 0, 0 end
+  return part.closed + lib.SEGMENT_MESSAGES, part.closed_bytes + lib.SEGMENT_BYTES
+end
+
+function lib.close_segment(segments, part, id, count, size, now)
+  redis.call('RPUSH', segments, id .. ' ' .. lib.whole(count) .. ' ' .. lib.whole(size))
+  part.closed, part.closed_bytes, part.opened_at = count, size, now
 end
 
 function lib.write_state(part)
