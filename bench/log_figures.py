@@ -25,6 +25,11 @@ _PIPELINE = 500
 _PAGE = 500
 
 
+def _packed(command: tuple[str | bytes, ...]) -> bytes:
+    packed: bytes = hiredis.pack_command(command)  # type: ignore[arg-type]
+    return packed
+
+
 class Bare:
     """A connection that sends packed commands and parses the replies, and nothing else."""
 
@@ -45,14 +50,14 @@ class Bare:
     def append(self, key: str, bodies: list[bytes]) -> None:
         for start in range(0, len(bodies), _PIPELINE):
             batch = bodies[start : start + _PIPELINE]
-            packed = [hiredis.pack_command(("XADD", key, "*", "b", body)) for body in batch]
+            packed = [_packed(("XADD", key, "*", "b", body)) for body in batch]
             self.exchange(b"".join(packed), len(batch))
 
     def read(self, key: str) -> int:
         place, count = b"-", 0
         while True:
             command = ("XRANGE", key, place, "+", "COUNT", str(_PAGE))
-            [entries] = self.exchange(hiredis.pack_command(command), 1)
+            [entries] = self.exchange(_packed(command), 1)
             if not entries:
                 return count
             count += len(entries)
@@ -102,7 +107,7 @@ def measure(client: penstock.Penstock, bare: Bare, bodies: list[bytes], partitio
         gc.enable()
 
     for _ in range(_ROUNDS):
-        bare.exchange(hiredis.pack_command(("DEL", raw)), 1)
+        bare.exchange(_packed(("DEL", raw)), 1)
         log.delete()
         log.configure(partitions=partitions)
         timed("bare XADD", lambda: bare.append(raw, bodies))
@@ -110,7 +115,7 @@ def measure(client: penstock.Penstock, bare: Bare, bodies: list[bytes], partitio
         timed("bare XRANGE", lambda: bare.read(raw))
         timed("page", pages)
         timed("read", lambda: sum(1 for _ in log.read()))
-    bare.exchange(hiredis.pack_command(("DEL", raw)), 1)
+    bare.exchange(_packed(("DEL", raw)), 1)
     for name, rates in figures.items():
         base = figures["bare XADD" if "ppend" in name else "bare XRANGE"]
         base = figures["bare XADD"] if name == "bare XADD" else base

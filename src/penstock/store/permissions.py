@@ -45,12 +45,14 @@ _PRODUCER_SCRIPTS = (
     "jobs/send_jobs", "jobs/cancel_jobs", "jobs/change_job", "jobs/retry_jobs", "jobs/move_jobs",
     "jobs/put_schedule", "jobs/remove_schedule",
     "batches/stage_chunk", "batches/decide_batch", "batches/drop_stages",
+    "logs/put_log", "logs/open_partition", "logs/append_messages",
 )
 _WORKER_SCRIPTS = (
     "tasks/join_queue", "tasks/leave_queue", "tasks/start_tasks", "tasks/finish_tasks",
     "tasks/stop_tasks", "tasks/fail_tasks", "tasks/pass_work",
     "jobs/join_jobs", "jobs/leave_jobs", "jobs/start_jobs", "jobs/report_jobs", "jobs/note_job",
     "jobs/pass_jobs", "jobs/fire_schedule",
+    "logs/note_group", "logs/take_partition", "logs/commit_offset", "logs/note_error",
 )
 _OF_CONNECTIONS = frozenset({"EVAL", "EVALSHA", "INFO", "PING"})
 _OF_DOCTOR = ("select", "script|load")
@@ -65,6 +67,7 @@ _TRIES: dict[str, tuple[str, ...]] = {
     "LINDEX": ("0",), "LPOS": ("e",), "LRANGE": ("0", "0"), "LREM": ("0", "e"),
     "LTRIM": ("0", "0"), "PEXPIRE": ("1",), "SISMEMBER": ("m",), "SREM": ("m",),
     "XRANGE": ("-", "+"), "XREVRANGE": ("+", "-"), "XTRIM": ("MAXLEN", "0"), "ZCOUNT": ("0", "0"),
+    "XDEL": ("1-1",),
     "ZRANGE": ("0", "0"), "ZRANGEBYLEX": ("-", "+"), "ZRANGEBYSCORE": ("0", "0"), "ZREM": ("m",),
     "ZREMRANGEBYSCORE": ("0", "0"), "ZREVRANGEBYSCORE": ("0", "0"), "ZSCORE": ("m",),
     # These are refused for what they are given.
