@@ -6,7 +6,7 @@ from typing import Any
 
 QUEUE_WORDS: dict[str, list[Any]] = {
     "other_layout": [b"other_layout", 3],
-    "tasks": [b"tasks"],
+    "tasks": [b"tasks", b""],
     "no_queue": [b"no_queue"],
     "queue_exists": [b"queue_exists"],
 }

@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.store.keys import NamespaceKeys
-from tests import job_samples, samples
+from tests import job_samples, log_samples, samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from penstock.connection.store import Store
+    from penstock.model.queues import KindName
     from penstock.store.command import Command
     from penstock.store.script import Script
 
 QUEUE = samples.QUEUE
 LANE = samples.LANE
 assert (QUEUE, LANE) == (job_samples.QUEUE, job_samples.LANE)
+assert (QUEUE, LANE) == (log_samples.LOG, log_samples.LANE)
 
 Commands = dict[str, "Command[Any]"]
 
@@ -72,10 +74,20 @@ SAMPLES = {
         of_more=job_samples.more_job_commands,
         no_processes=dict.fromkeys(job_samples.HELD, 0),
     ),
+    "logs": Samples(
+        scripts=log_samples.SCRIPTS,
+        fill=log_samples.sample_log_world,
+        of_scripts=log_samples.sample_log_commands,
+        of_more=log_samples.more_log_commands,
+        no_processes=log_samples.NO_LOG,
+    ),
 }
 """By kind. What is about all queues, workers and batches is among the samples of tasks."""
 
 each_kind = pytest.mark.parametrize("kind", list(SAMPLES))
+QUEUE_KINDS: list[KindName] = ["tasks", "jobs"]
+"""Those whose queues workers join; of a log they share the partitions."""
+each_queue_kind = pytest.mark.parametrize("kind", QUEUE_KINDS)
 
 
 def each_sample(choose: Callable[[str, Samples], Iterable[str]]) -> pytest.MarkDecorator:

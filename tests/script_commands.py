@@ -22,6 +22,13 @@ PERMITTED = {
         "XADD", "XLEN", "XINFO",
         "PUBLISH", "PUBSUB",
     },
+    "logs": {
+        "DEL", "UNLINK", "GET", "SET", "TIME",
+        "LLEN", "LINDEX", "LPOP", "RPUSH",
+        "HGET", "HMGET", "HSET", "HDEL", "HLEN",
+        "XADD", "XLEN", "XDEL",
+        "PUBLISH",
+    },
 }
 # These read or remove all of something, so it must be bounded. For tasks, by script: tasks held by
 # a worker (MAX_HELD), queues of a worker, workers of a queue, settings of a queue, or what was
@@ -44,6 +51,7 @@ BOUNDED_BY_SCRIPT: dict[str, dict[str, set[tuple[str, str]]]] = {
         },
     },
     "jobs": {},
+    "logs": {},
 }
 BOUNDED: dict[str, set[tuple[str, str]]] = {
     "tasks": set(),
@@ -61,6 +69,13 @@ BOUNDED: dict[str, set[tuple[str, str]]] = {
         ("SMEMBERS", "keys.members"), ("SMEMBERS", "keys.idle"),
         # By whom the last plain jobs were sent and reported, when no job is counted any more.
         ("HGETALL", "meta"),
+    },
+    "logs": {
+        # Groups of a log and readers of a partition (100), what is known of a partition, messages
+        # of a segment (128), and what is trimmed by segments, of which 20 go at once.
+        ("HGETALL", "groups"), ("HKEYS", "groups"), ("HGETALL", "offsets"), ("HGETALL", "state"),
+        ("XRANGE", "messages"), ("XREVRANGE", "messages"), ("XTRIM", "messages"),
+        ("XRANGE", "errors"),
     },
 }
 # fmt: on

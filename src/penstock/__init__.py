@@ -6,6 +6,7 @@ from penstock.client.current import current
 from penstock.client.functions import JobFunction, job
 from penstock.client.job import AsyncJob, Job
 from penstock.client.jobs import AsyncJobs, Jobs
+from penstock.client.log import AsyncLog, Log
 from penstock.client.queue import AsyncQueue, Queue
 from penstock.client.session import AsyncProcess, AsyncWorkerSession, Process, WorkerSession
 from penstock.connection.job_ids import new_job_id
@@ -13,6 +14,7 @@ from penstock.errors import JobFailed, LeaseLost, PenstockError, QueueFull, Stor
 from penstock.executors.context import Context
 from penstock.model.events import Event
 from penstock.model.jobs import JobEvent, JobInfo
+from penstock.model.logs import Message, NewMessage
 from penstock.model.queues import Enqueued, QueueState
 from penstock.model.retries import Reject, Retry, exponential, fixed
 from penstock.worker.handlers import backoff, handler
@@ -24,6 +26,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AsyncJob",
     "AsyncJobs",
+    "AsyncLog",
     "AsyncPenstock",
     "AsyncProcess",
     "AsyncQueue",
@@ -38,6 +41,9 @@ __all__ = [
     "JobInfo",
     "Jobs",
     "LeaseLost",
+    "Log",
+    "Message",
+    "NewMessage",
     "Penstock",
     "PenstockError",
     "Process",

@@ -124,6 +124,27 @@ class QueueNotFound(PenstockError):
     code = "queue_not_found"
 
 
+class LogNotFound(PenstockError):
+    """No log of this name exists."""
+
+    code = "log_not_found"
+
+
+class LogTrimmed(PenstockError):
+    """Messages are gone that a reader of a log has not read."""
+
+    code = "log_trimmed"
+    partition = 0
+    trimmed_to = ""
+    """the last message that is gone: a reader that can do without them goes on after it"""
+
+
+class OffsetRefused(PenstockError):
+    """The partition has another owner by now, or the offset would go back."""
+
+    code = "offset_refused"
+
+
 class TaskNotFound(PenstockError):
     """The queue neither holds nor runs this task."""
 
@@ -149,7 +170,7 @@ class IllegalMove(PenstockError):
 
 
 class WrongKind(PenstockError):
-    """The queue holds plain tasks where jobs were meant, or the other way round."""
+    """The name is that of another kind: of plain tasks, of jobs, or of a log."""
 
     code = "wrong_kind"
 

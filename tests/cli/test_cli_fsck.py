@@ -27,6 +27,7 @@ def test_a_sound_store_is_clean(cli: CommandLine, queue: penstock.Queue) -> None
         "queues": 1,
         "tasks": 2,
         "jobs": 0,
+        "messages": 0,
         "workers": 0,
         "violations": [],
         "repaired": [],

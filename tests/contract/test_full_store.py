@@ -18,7 +18,7 @@ from penstock.model.staging import Stage
 from penstock.store.commands import jobs, staging, workers
 from penstock.store.kinds import KINDS
 from tests.job_samples import ERROR, sample_job_world, staged_jobs
-from tests.kinds import QUEUE, SAMPLES, each_kind, each_sample
+from tests.kinds import QUEUE, SAMPLES, each_kind, each_queue_kind, each_sample
 from tests.samples import sample_commands, sample_world
 from tests.servers import VERSIONS, RedisServer, binary_of
 from tests.stored import Stored
@@ -39,14 +39,18 @@ GROWING = {
         "send_jobs", "put_schedule", "fire_schedule", "set_limit", "set_share", "note_job",
         "move_jobs", "send a job again",
     ],
+    "logs": [
+        "append_messages", "append with a key", "append with all", "put_log", "replay_errors",
+    ],
 }
 """What is refused, as it takes memory."""
 REPAIRS = {
     "tasks": list[str](),
     "jobs": ["mend_count", "mend_job", "mend_line", "mend_page", "mend_trace"],
+    "logs": ["lift a bound"],
 }
 """What may be refused or not."""
-DONE = {"tasks": (b"ok", b"idle"), "jobs": (b"ok", b"idle", b"empty")}
+DONE = {"tasks": (b"ok", b"idle"), "jobs": (b"ok", b"idle", b"empty"), "logs": (b"ok",)}
 """First words of what goes through."""
 # fmt: on
 
@@ -110,7 +114,7 @@ def test_what_works_the_store_off_goes_through(
     assert any(word in DONE[kind] for word in reply[:2])
 
 
-@each_kind
+@each_queue_kind
 def test_a_decided_batch_moves_into_a_full_store_when_nothing_else_waits(
     ps: penstock.Penstock, small_server: RedisServer, kind: KindName
 ) -> None:
@@ -158,6 +162,7 @@ def sends(ps: penstock.Penstock) -> dict[str, list[Callable[[], object]]]:
     return {
         "tasks": [lambda: queue.enqueue(b"b"), lambda: queue.enqueue_unique(b"b")],
         "jobs": [lambda: mail.add("email", {})],
+        "logs": [lambda: ps.log(QUEUE).append(b"b")],
     }
 
 
@@ -185,7 +190,7 @@ def test_a_first_schedule_leaves_no_trace_of_the_queue(
     assert stored.everything() == {}
 
 
-@each_kind
+@each_queue_kind
 def test_a_full_queue_in_a_full_store_says_that_the_queue_is_full(
     ps: penstock.Penstock, small_server: RedisServer, kind: str
 ) -> None:
@@ -330,7 +335,7 @@ def test_a_zombie_with_jobs_of_a_full_store_still_learns_that_it_is_one(
     assert not is_held
 
 
-@each_kind
+@each_queue_kind
 def test_a_worker_joins_a_queue_that_a_full_store_does_not_have_yet(
     ps: penstock.Penstock, small_server: RedisServer, kind: KindName
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.client.fsck import check
 from penstock.errors import WrongKind
-from penstock.store.kinds import KINDS
+from tests.kinds import each_queue_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,8 +36,6 @@ REFUSED_TO_WORKERS = {
     "functions marked @penstock.job",
 }
 
-each_kind = pytest.mark.parametrize("kind", list(KINDS))
-
 
 @pytest.fixture
 def session(ps: penstock.Penstock) -> Iterator[penstock.WorkerSession]:
@@ -45,7 +43,7 @@ def session(ps: penstock.Penstock) -> Iterator[penstock.WorkerSession]:
         yield session
 
 
-@each_kind
+@each_queue_kind
 def test_a_queue_that_a_worker_has_joined_keeps_its_kind(
     kind: KindName, ps: penstock.Penstock, session: penstock.WorkerSession
 ) -> None:
@@ -59,7 +57,7 @@ def test_a_queue_that_a_worker_has_joined_keeps_its_kind(
     assert check(ps).violations == []
 
 
-@each_kind
+@each_queue_kind
 def test_a_queue_keeps_its_kind_when_its_worker_has_gone(
     kind: KindName, ps: penstock.Penstock, session: penstock.WorkerSession
 ) -> None:
@@ -72,7 +70,7 @@ def test_a_queue_keeps_its_kind_when_its_worker_has_gone(
     SEND[kind](ps)
 
 
-@each_kind
+@each_queue_kind
 def test_a_worker_is_told_what_the_queue_holds(
     kind: KindName, ps: penstock.Penstock, session: penstock.WorkerSession, stored: Stored
 ) -> None:
@@ -87,7 +85,7 @@ def test_a_worker_is_told_what_the_queue_holds(
     assert ps.work_of(session.id) == []
 
 
-@each_kind
+@each_queue_kind
 def test_a_queue_of_which_nothing_is_decided_is_of_the_kind_of_its_first_worker(
     kind: KindName, ps: penstock.Penstock, session: penstock.WorkerSession
 ) -> None:
@@ -99,7 +97,7 @@ def test_a_queue_of_which_nothing_is_decided_is_of_the_kind_of_its_first_worker(
     assert ps.queue("mail").inspect().kind == kind
 
 
-@each_kind
+@each_queue_kind
 def test_a_queue_that_was_deleted_can_be_made_anew_with_another_kind(
     kind: KindName, ps: penstock.Penstock, session: penstock.WorkerSession
 ) -> None:

@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import pytest
 
 import penstock
+from penstock.connection.wire import pack_ahead
+from penstock.model.logs import LogFacts
 from penstock.store.command import Command, Operation, QueueAbsent
 from penstock.store.commands import (
     job_records,
     job_rules,
     jobs,
+    log_groups,
+    logs,
     processes,
     queues,
     tasks,
@@ -23,9 +27,12 @@ from penstock.store.commands import (
 )
 from penstock.store.commands.job_rules import StoredSchedule
 from penstock.store.commands.jobs import IdTaken
+from penstock.store.commands.logs import NoPartition
 from penstock.store.kinds import KINDS
 from tests.conftest import EVERY_VERSION
 from tests.job_samples import JOB_IDS, group
+from tests.kinds import each_queue_kind
+from tests.log_samples import MESSAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,6 +80,30 @@ class Others:
 
     def leave(self) -> Self:
         return self._do(lambda keys, own: jobs.leave_jobs(keys, own, "w1", is_lost=False))
+
+    def make_log(self) -> Self:
+        return self._do(lambda keys, own: logs.put_log(keys, own, 1, {}, "i1"))
+
+    def open_partition(self) -> Self:
+        facts = LogFacts("mail", "5", 1, 1, {}, {})
+        return self._do(lambda keys, own: logs.open_partition(keys.partition(0), facts))
+
+    def append(self) -> Self:
+        return self._do(
+            lambda keys, own: logs.append_messages(
+                keys.partition(0), own, "5", 1, pack_ahead([b"x"])
+            )
+        )
+
+    def take(self, epoch: int) -> Self:
+        return self._do(
+            lambda keys, own: log_groups.take_partition(
+                keys.partition(0), own, "5", "g", "w0", epoch
+            )
+        )
+
+    def forget_group(self) -> Self:
+        return self._do(lambda keys, own: log_groups.forget_group(keys.partition(0), own, "g"))
 
     def schedule(self) -> Self:
         return self._do(lambda keys, own: job_rules.put_schedule(keys, own, *NIGHTLY))
@@ -326,7 +357,57 @@ JOB_CASES = {
 }
 
 
-CASES = {"tasks": TASK_CASES, "jobs": JOB_CASES}
+LOG_CASES = {
+    "put no log": Case(
+        lambda others: others,
+        lambda keys: logs.put_log(keys, ASKED, 1, {}),
+        Others.make_log,
+    ),
+    "put a log where plain tasks are": Case(
+        Others.enqueue, lambda keys: logs.put_log(keys, ASKED, 1, {}), Others.delete
+    ),
+    "delete no log": Case(
+        lambda others: others, lambda keys: logs.delete_log(keys, ASKED), Others.make_log
+    ),
+    "append to no partition": Case(
+        lambda others: others,
+        lambda keys: logs.append_messages(
+            keys.partition(0), ASKED, "5", 1, pack_ahead([b"message"])
+        ),
+        Others.open_partition,
+    ),
+    "take no partition": Case(
+        lambda others: others,
+        lambda keys: log_groups.take_partition(keys.partition(0), ASKED, "5", "g", "w1"),
+        Others.open_partition,
+    ),
+    "take a partition with an old epoch": Case(
+        lambda others: others.open_partition().take(7),
+        lambda keys: log_groups.take_partition(keys.partition(0), ASKED, "5", "g", "w1", 7),
+        Others.forget_group,
+    ),
+    "seek in no partition": Case(
+        lambda others: others,
+        lambda keys: log_groups.seek_group(keys.partition(0), ASKED, "5", "g", "1-0"),
+        Others.open_partition,
+    ),
+    "note an error with an old epoch": Case(
+        Others.open_partition,
+        lambda keys: log_groups.note_error(keys.partition(0), ASKED, "g", 7, MESSAGE, "no", 1),
+        lambda others: others.take(7),
+    ),
+    "replay into no partition": Case(
+        lambda others: others,
+        lambda keys: log_groups.replay_errors(keys.partition(0), ASKED, "5", "g", ["1-0"]),
+        Others.open_partition,
+    ),
+    "trim no partition": Case(
+        lambda others: others,
+        lambda keys: logs.trim_partition(keys.partition(0), ASKED, "99999999999999-0"),
+        lambda others: others.open_partition().append(),
+    ),
+}
+CASES = {"tasks": TASK_CASES, "jobs": JOB_CASES, "logs": LOG_CASES}
 
 
 @pytest.mark.parametrize(
@@ -358,12 +439,12 @@ def answer_to(ps: penstock.Penstock, request: Command[Any]) -> object:
     """
     try:
         answer = ps.store.run(request)
-    except (penstock.PenstockError, QueueAbsent, IdTaken) as refusal:
+    except (penstock.PenstockError, QueueAbsent, IdTaken, NoPartition) as refusal:
         return type(refusal), str(refusal)
     return getattr(answer, "word", answer)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_queue_kind
 def test_a_late_copy_of_a_join_does_not_bring_a_failed_worker_back(
     kind: KindName, ps: penstock.Penstock, stored: Stored, keys: QueueKeys
 ) -> None:
@@ -410,7 +491,7 @@ def test_a_schedule_that_two_workers_fire_is_fired_once(
     assert ps.jobs("mail").counts()["ready"] == 1
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_queue_kind
 def test_a_late_copy_of_stop_work_does_not_hide_a_worker_that_serves_the_queue_again(
     kind: KindName, ps: penstock.Penstock, names: NamespaceKeys
 ) -> None:

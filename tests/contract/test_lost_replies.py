@@ -19,7 +19,7 @@ from penstock.connection.store import Store
 from penstock.errors import ProtocolError
 from penstock.model.claims import Claim
 from penstock.store.command import Operation
-from penstock.store.commands import queues, workers
+from penstock.store.commands import log_groups, logs, queues, workers
 from penstock.store.keys import NamespaceKeys
 from penstock.store.script import SIMULATED
 from tests.kinds import LANE, QUEUE, SAMPLES, each_kind, each_sample
@@ -55,6 +55,7 @@ ONLY_READ = {
         "list_schedules", "page_jobs", "read_history", "read_job_lists", "read_jobs", "read_rules",
         "scan_jobs", "read_totals", "tally_jobs", "describe_history", "step_history",
     },
+    "logs": {"count_lag", "describe_partition", "describe_log"},
 }
 SAME_WHEN_DONE_TWICE = {
     "tasks": {
@@ -65,10 +66,14 @@ SAME_WHEN_DONE_TWICE = {
     "jobs": {
         "mend_count", "mend_job", "mend_line", "mend_page", "mend_trace", "pass_jobs",
     },
+    "logs": {
+        "commit_offset", "delete_partition", "mark_partition", "note_group", "open_partition",
+    },
 }
 ANSWERED_ONCE = {
     "tasks": {"drop_stages", "forget_failures", "keep_worker_alive", "move_tasks"},
     "jobs": {"mend_count"},
+    "logs": {"delete_partition"},
 }
 """Of those, what answers how much it has changed; there is no more to change the second time."""
 # fmt: on
@@ -107,8 +112,13 @@ class World:
     def run_next(self, name: str) -> None:
         """The next request of the same lane, where that of the sample is remembered."""
         operation = Operation(LANE, 101)
+        part = self.queue.partition(0)
         if self.command(name).keys[0] == self.keys.memory(LANE):
             self.store.run(workers.stop_work(self.keys, operation, "w1", "none", "tasks"))
+        elif self.command(name).keys[0] == part.memory(LANE):
+            self.store.run(log_groups.forget_group(part, operation, "others"))
+        elif self._kind == "logs":
+            self.store.run(logs.delete_log(self.queue, operation))
         else:
             self.store.run(queues.configure_queue(self.queue, operation, {"keep_count": 5}))
 

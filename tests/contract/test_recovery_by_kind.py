@@ -11,6 +11,7 @@ from penstock.errors import UnknownLayout
 from penstock.store.commands import jobs, processes, queues, workers
 from penstock.store.kinds import KINDS
 from tests.conftest import EVERY_VERSION
+from tests.kinds import QUEUE_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.stores(*EVERY_VERSION)
 HOUR_MS = 3_600_000
 OTHER: dict[KindName, KindName] = {"tasks": "jobs", "jobs": "tasks"}
 
-each_kind = pytest.mark.parametrize("kind", list(KINDS))
+each_kind = pytest.mark.parametrize("kind", QUEUE_KINDS)
 
 
 class Workers:
@@ -234,9 +235,9 @@ def test_a_kind_that_this_version_does_not_know_is_left_to_a_newer_one(
     hands.run(queues.register_queue(names, "mail", "i1"))
     hands.register("newer")
     listed = names.work("newer")
-    ps.store.call(listed, "SADD", listed, "mail\0logs")
+    ps.store.call(listed, "SADD", listed, "mail\0tables")
 
-    with pytest.raises(UnknownLayout, match=r"holds 'logs'.*upgrade this program"):
+    with pytest.raises(UnknownLayout, match=r"holds 'tables'.*upgrade this program"):
         ps.fail_worker("newer")
 
     assert [worker.id for worker in ps.workers()] == ["newer"]

@@ -132,7 +132,7 @@ class SpoiltQueue:
         """Once: a client would repeat it, and find what the first one left behind."""
         command = self.command
         text, keys = command.script.text(), command.keys
-        self._client.eval(text, len(keys), *keys, *command.args)
+        self._client.eval(text, len(keys), *keys, *command.arguments)
 
     def _dump(self) -> dict[str, bytes]:
         """Key -> value; the same value twice may look different, but not if nothing touched it."""
@@ -176,6 +176,7 @@ def test_a_request_that_met_one_leaves_its_lane_to_the_next(
     send: dict[str, Callable[[str], object]] = {
         "tasks": lambda queue: ps.queue(queue).enqueue(b"task"),
         "jobs": lambda queue: ps.jobs(queue).add("email"),
+        "logs": lambda queue: ps.log(queue).append(b"message"),
     }
     ps.store.call(names.queue("broken").meta, "SET", names.queue("broken").meta, "something else")
     for _ in range(3):
@@ -193,7 +194,7 @@ def test_every_key_of_a_queue_has_the_type_that_is_declared(
 ) -> None:
     SAMPLES[kind].fill(ps.store, names)
 
-    tag = names.queue(QUEUE).tag
+    tag = names.queue(QUEUE).tag.removesuffix("}")
     types = {part_of(key): type_ for key, type_ in stored.types().items() if key.startswith(tag)}
     assert types == KINDS[kind].key_types
 

@@ -139,7 +139,7 @@ class JobWorld(Server):
                 continue
             if isinstance(value, ReplyError):
                 raise Violated(f"key {key!r} cannot be read: {value}")
-            queue, kind, _ = self._name(key)
+            queue, kind, *_ = self._name(key)
             opened = open_value(kind, value)
             if known is not None and known[1] == opened:
                 opened = known[1]  # a set in another order, say
@@ -152,7 +152,7 @@ class JobWorld(Server):
         """A queue stays the same object until something in it changes, so it is checked once."""
         parts: dict[str, Parts] = {name: {} for name in changed}
         for key, (_, opened) in self._opened.items() if changed else ():
-            queue, kind, owner = self._name(key)
+            queue, kind, owner, _ = self._name(key)
             if queue in parts:
                 parts[queue].setdefault(kind, {})[owner] = opened
         self._space = parts.get("", self._space)

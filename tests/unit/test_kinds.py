@@ -11,7 +11,14 @@ from penstock.cli.queue_views import VIEWS
 from penstock.client.fsck import ASYNC_KIND_CHECKS, KIND_CHECKS
 from penstock.errors import UnknownLayout
 from penstock.model.queues import KindName, QueueKind
-from penstock.store.keys import Key, NamespaceKeys, QueueKeys, declared_keys, key_types
+from penstock.store.keys import (
+    Key,
+    NamespaceKeys,
+    PartitionKeys,
+    QueueKeys,
+    declared_keys,
+    key_types,
+)
 from penstock.store.kinds import KINDS, Kind, stored_kind
 from penstock.store.script import Script
 from tests.kinds import SAMPLES, Samples
@@ -93,9 +100,9 @@ def test_a_kind_without_samples_is_found() -> None:
 
 
 def test_a_kind_that_is_nowhere_listed_is_found() -> None:
-    logs = replace(TASKS, name="logs")  # type: ignore[arg-type]
+    tables = replace(TASKS, name="tables")  # type: ignore[arg-type]
 
-    missing = lacks(logs, SAMPLES["tasks"])
+    missing = lacks(tables, SAMPLES["tasks"])
 
     assert missing[:2] == ["a place among the names of kinds", "a way to be checked"]
 
@@ -110,13 +117,35 @@ def test_all_tables_have_the_same_kinds() -> None:
 def test_a_key_that_is_found_is_one_that_its_kind_declares(kind: Kind) -> None:
     names = NamespaceKeys("ns")
     owners = {"line": "0:acme", "page": "7:rA:", "ring": "-3", "log": "7", "attempts": "7"}
-    for name, key in declared_keys(QueueKeys, kind.keys).items():
+    of_queue = declared_keys(QueueKeys, kind.keys)
+    for name, key in of_queue.items():
+        if name not in kind.key_types:
+            continue
         owner = "" if isinstance(key, Key) else owners.get(name, "w1")
 
         found = names.identify(names.queue("mail").named(name, owner))
 
-        assert found == ("mail", name, owner)
+        assert found is not None
+        assert found[:3] == ("mail", name, owner)
         assert found.type == kind.key_types[name]
+
+
+def test_a_key_of_a_partition_is_one_that_its_kind_declares() -> None:
+    names = NamespaceKeys("ns")
+    for number in (0, 12):
+        part = names.queue("a/b").partition(number)
+        for name, key in declared_keys(PartitionKeys).items():
+            owner = "" if isinstance(key, Key) else "w1"
+            text = getattr(part, name)
+
+            found = names.identify(text(owner) if owner else text)
+
+            assert found is not None
+            assert (found.queue, found.kind, found.owner) == ("a/b", name, owner)
+            assert found.partition == number
+            assert found.type == KINDS["logs"].key_types[name]
+    assert names.identify("{ns:mail/01}:messages") is None
+    assert names.identify("{ns:mail/1}:ready") is None
 
 
 @pytest.mark.parametrize(("name", "owner"), [("ready", "w1"), ("running", ""), ("line", "acme")])
@@ -135,5 +164,5 @@ def test_kinds_share_what_every_queue_has_and_no_more() -> None:
 def test_what_is_stored_names_a_kind() -> None:
     assert [stored_kind(name).name for name in KINDS] == list(KINDS)
     assert stored_kind("") is KINDS["tasks"]
-    with pytest.raises(UnknownLayout, match=r"a queue holds 'logs'.*upgrade this program"):
-        stored_kind("logs")
+    with pytest.raises(UnknownLayout, match=r"a queue holds 'tables'.*upgrade this program"):
+        stored_kind("tables")

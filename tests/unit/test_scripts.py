@@ -24,6 +24,8 @@ from penstock.store.commands import (
     job_rules,
     job_staging,
     jobs,
+    log_groups,
+    logs,
     processes,
     queues,
     staging,
@@ -32,6 +34,7 @@ from penstock.store.commands import (
 )
 from penstock.store.commands.job_rules import MoreToDo
 from penstock.store.commands.jobs import IdTaken
+from penstock.store.commands.logs import NoPartition
 from penstock.store.generated import GENERATED
 from penstock.store.keys import (
     KEY_TYPES,
@@ -48,9 +51,10 @@ from penstock.store.script import (
     Script,
     scripts,
 )
-from tests import job_replies, replies
+from tests import job_replies, log_replies, replies
 from tests.job_samples import HELD
 from tests.kinds import SAMPLES, each_kind
+from tests.log_samples import NO_LOG
 from tests.script_commands import BOUNDED, BOUNDED_BY_SCRIPT, PERMITTED
 from tests.stored import part_of
 
@@ -65,6 +69,7 @@ FRAGMENTS = {
 MODULES = {
     "tasks": (checks, processes, queues, staging, tasks, workers),
     "jobs": (jobs, job_records, job_rules, job_staging, job_checks, history),
+    "logs": (logs, log_groups),
 }
 OF_ONE_SCRIPT = {
     "read_log": "read_job_lists",
@@ -72,12 +77,16 @@ OF_ONE_SCRIPT = {
     "read_stored_jobs": "read_jobs",
 }
 """Functions that are not named as their script."""
-HELD_PROCESSES: dict[str, Any] = {"tasks": 7, "jobs": dict.fromkeys(HELD, 7)}
+HELD_PROCESSES: dict[str, Any] = {"tasks": 7, "jobs": dict.fromkeys(HELD, 7), "logs": NO_LOG}
 COMMANDS = {
     kind: samples.of_scripts(NamespaceKeys("ns"), HELD_PROCESSES[kind], 100)
     for kind, samples in SAMPLES.items()
 }
-REPLIES = {"tasks": replies.REPLIES, "jobs": job_replies.REPLIES}
+REPLIES = {
+    "tasks": replies.REPLIES,
+    "jobs": job_replies.REPLIES,
+    "logs": log_replies.REPLIES,
+}
 WITHOUT_A_REPLY = {"explain_job": {"ok"}}
 """Replies that have no sample, as they are tested elsewhere."""
 CHANNELS = {"wake", "hand", "job", "events", "cancel_job"}
@@ -107,6 +116,10 @@ REFUSALS = {
     "no_number": "store_error",
     "tasks": "wrong_kind",
     "jobs": "wrong_kind",
+    "logs": "wrong_kind",
+    "group": "wrong_kind",
+    "stale": "offset_refused",
+    "back": "offset_refused",
     "lease_lost": "lease_lost",
     "stage_lost": "stage_lost",
     "decided": "stage_lost",
@@ -114,11 +127,15 @@ REFUSALS = {
     "too_large": "payload_too_large",
 }
 """Word of a reply -> code of the error that the client sees."""
+_OF_READERS = ("note_group", "take_partition", "seek_group", "mark_partition")
 REFUSALS_OF = {
     ("put_schedule", "too_many"): "queue_full",
     ("mark_history", "too_many"): "queue_full",
     ("start_worker", "exists"): "worker_exists",
     ("inspect_queue", "no_queue"): "queue_not_found",
+    ("describe_log", "absent"): "log_not_found",
+    ("note_group", "absent"): "log_not_found",
+    **{(name, "too_many"): "queue_full" for name in _OF_READERS},
     ("note_job", "lease_lost"): "",
     # These tell which script to send instead.
     ("leave_queue", "jobs"): "",
@@ -229,7 +246,7 @@ def test_a_header_gives_the_type_that_a_key_has(kind: str, script: Script) -> No
 @each_script()
 def test_a_header_counts_the_arguments_that_the_command_passes(kind: str, script: Script) -> None:
     fixed = [argument for argument in script.arguments if not argument.is_repeated]
-    args = COMMANDS[kind][script.name].args
+    args = COMMANDS[kind][script.name].arguments
     repeated = MANY if len(fixed) < len(script.arguments) else 0
 
     assert len(args) == len(fixed) + COMPOSED.get(script.name, repeated)
@@ -244,7 +261,7 @@ def test_a_header_gives_the_type_of_what_is_passed_any_number_of_times(
     kind: str, script: Script
 ) -> None:
     repeated = script.arguments[-1]
-    passed = COMMANDS[kind][script.name].args[len(script.arguments) - 1 :]
+    passed = COMMANDS[kind][script.name].arguments[len(script.arguments) - 1 :]
     of_one_type = passed[:1] if script.name in COMPOSED else passed
 
     assert {type(value) for value in of_one_type} == {PYTHON_TYPES[repeated.type]}
@@ -295,8 +312,8 @@ def test_a_decoder_knows_the_reply(kind: str, name: str, word: str) -> None:
     code = REFUSALS_OF.get((name, word), REFUSALS.get(word, ""))
     try:
         COMMANDS[kind][name].decode(REPLIES[kind][name][word])
-    except (QueueAbsent, QueueTaken, IdTaken, MoreToDo):
-        assert word in ("no_queue", "queue_exists", "taken", "more")
+    except (QueueAbsent, QueueTaken, IdTaken, MoreToDo, NoPartition):
+        assert word in ("no_queue", "queue_exists", "taken", "more", "no_partition", "other_log")
     except ProtocolError as error:
         assert word == "other_layout" and "upgrade this program" in str(error)
     except PenstockError as refusal:
@@ -500,4 +517,4 @@ def answers_of(script: Script) -> set[str]:
         seen |= called
         todo += [functions[name] for name in called]
     states = set(STATE_CODES.values())
-    return words - {"incarnation", "max_length", "priority"} - states
+    return words - {"incarnation", "max_length", "priority", "born", "keep_ms"} - states

@@ -50,7 +50,7 @@ def enqueue(
     _check_usage(tasks, source, lines, unique, key)
     given: Iterable[bytes] = (task.encode(errors="surrogateescape") for task in tasks)
     if lines:
-        given = _read_lines(source or sys.stdin.buffer)
+        given = read_lines(source or sys.stdin.buffer)
     elif source is not None:
         given = [source.read()]
     with at.connected() as client:
@@ -94,7 +94,7 @@ def _enqueue_unique(queue: Queue, tasks: Iterable[bytes], key: str | None) -> tu
     return added, existing
 
 
-def _read_lines(source: BinaryIO) -> Iterator[bytes]:
+def read_lines(source: BinaryIO, noun: str = "task") -> Iterator[bytes]:
     """The lines without their ends, with a progress bar on a terminal if it takes long."""
     count = read = 0
     with ProgressBar(_size_of(source)) as bar:
@@ -102,7 +102,7 @@ def _read_lines(source: BinaryIO) -> Iterator[bytes]:
             count += 1
             read += len(line)
             if count % 1000 == 0:
-                bar.show(read, counted(count, "task"))
+                bar.show(read, counted(count, noun))
             if task := line.removesuffix(b"\n"):
                 yield task
 

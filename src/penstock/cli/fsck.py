@@ -43,6 +43,8 @@ def _show(report: Report) -> None:
         print_table(("state", "invariant", "queue", "what is wrong"), rows, empty="")
         click.echo()
     seen = [(report.queues, "queue"), (report.tasks, "task"), (report.workers, "worker")]
+    if report.messages:
+        seen.insert(2, (report.messages, "message"))
     if report.jobs:
         seen.insert(2, (report.jobs, "job"))
     wrong = counted(len(report.violations), "violation")
@@ -66,6 +68,7 @@ def _document(report: Report) -> dict[str, object]:
         "queues": report.queues,
         "tasks": report.tasks,
         "jobs": report.jobs,
+        "messages": report.messages,
         "workers": report.workers,
         "violations": described(report.violations),
         "repaired": described(report.repaired),

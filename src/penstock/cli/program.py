@@ -16,6 +16,7 @@ from penstock.cli.doctor import doctor
 from penstock.cli.enqueue import enqueue
 from penstock.cli.fsck import fsck
 from penstock.cli.job import job
+from penstock.cli.log import log
 from penstock.cli.options import OWN_PROCESS, examples
 from penstock.cli.queue import queue
 from penstock.cli.render import say_error
@@ -49,6 +50,7 @@ for command in (
     enqueue,
     queue,
     job,
+    log,
     schedule,
     worker,
     spark,

@@ -143,10 +143,45 @@ class JobView(QueueView):
         return {name: getattr(self.state.counters, name) for name in names}
 
 
+class LogView(QueueView):
+    """A log; `penstock log show` has the rest."""
+
+    noun = "message"
+    columns = ("log", "partitions", "messages", "bytes", "groups")
+
+    def __init__(self, client: Penstock, state: QueueState) -> None:
+        super().__init__(client, state)
+        self._info = client.log(state.name).info()
+        self.waiting = self.removable = self._info.messages
+
+    def row(self) -> tuple[Cell, ...]:
+        info = self._info
+        counts = (len(info.partitions), info.messages, info.bytes, len(info.groups))
+        return (self.state.name, *counts)
+
+    def document(self) -> dict[str, object]:
+        return {"name": self.state.name, "kind": "logs"} | {
+            "partitions": len(self._info.partitions),
+            "messages": self._info.messages,
+            "bytes": self._info.bytes,
+            "groups": list(self._info.groups),
+        }
+
+    def show(self) -> None:
+        facts: list[tuple[str, Cell]] = [
+            ("kind", self.state.kind),
+            ("partitions", len(self._info.partitions)),
+            ("messages", self._info.messages),
+            ("more", f"penstock log show {self.state.name}"),
+        ]
+        print_facts(self.state.name, facts)
+
+
 VIEWS: dict[QueueKind, type[QueueView]] = {
     "tasks": TaskView,
     "undecided": TaskView,
     "jobs": JobView,
+    "logs": LogView,
 }
 
 

@@ -21,6 +21,7 @@ from penstock.model.job_places import (
 )
 from penstock.model.job_snapshot import HAS_ATTEMPTS, HAS_LOG, HAS_PROGRESS
 from penstock.model.jobs import FINAL_STATES, JOB_STATES, MAX_CRASHES, WAITING_STATES
+from penstock.model.log_invariants import log_violations
 from penstock.model.violations import Violation
 
 if TYPE_CHECKING:
@@ -379,5 +380,5 @@ def job_violations(queue: JobSnapshot) -> list[Violation]:
 
 def all_violations(snapshot: Snapshot) -> list[Violation]:
     """Everything that is wrong with a namespace: plain tasks, jobs, and batches of both."""
-    found = violations(snapshot) + batch_violations(snapshot)
+    found = violations(snapshot) + batch_violations(snapshot) + log_violations(snapshot)
     return found + [v for queue in snapshot.jobs.values() for v in job_violations(queue)]

@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple, TypedDict
 from penstock.errors import InvalidArgument, PayloadTooLarge
 
 Side = Literal["front", "back"]
-KindName = Literal["tasks", "jobs"]
+KindName = Literal["tasks", "jobs", "logs"]
 """What a queue can hold."""
-QueueKind = Literal["tasks", "jobs", "undecided"]
+QueueKind = Literal["tasks", "jobs", "logs", "undecided"]
 """What a queue holds; the first thing that comes in decides."""
 
 MAX_PAYLOAD = 1024 * 1024

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from penstock.model.job_snapshot import JobSnapshot
+    from penstock.model.log_snapshot import LogSnapshot
     from penstock.model.queues import QueueKind
 
 DIGEST_BYTES = 40
@@ -124,6 +125,8 @@ class Snapshot:
     """every queue of which anything was found, listed or not"""
     jobs: Mapping[str, JobSnapshot] = field(default_factory=dict)
     """what else there is of queues that hold jobs"""
+    logs: Mapping[str, LogSnapshot] = field(default_factory=dict)
+    """what else there is of logs"""
     batches: Mapping[str, BatchesSnapshot] = field(default_factory=dict)
     """what is on its way into queues, of those that have anything staged"""
     unread: Mapping[str, str] = field(default_factory=dict)

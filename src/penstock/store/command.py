@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from penstock.errors import ProtocolError
+from penstock.errors import ProtocolError, WrongKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,6 +67,15 @@ def check_queue(reply: list[Any]) -> None:
         raise QueueAbsent
     if reply[0] == b"queue_exists":
         raise QueueTaken
+
+
+def refuse_log(queue: str, kind: bytes) -> None:
+    """Raise WrongKind if this is the kind of a log, as a reply has it."""
+    if kind == b"logs":
+        raise WrongKind(
+            f"{queue!r} is a log, so it is no queue; append to it and read it as a log, or choose "
+            "another name"
+        )
 
 
 def unexpected(script: Script, reply: object) -> ProtocolError:

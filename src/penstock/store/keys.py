@@ -73,11 +73,13 @@ class KeyName(NamedTuple):
     """the name under which it is declared"""
     owner: str
     """the worker, lane or the like of a key that belongs to one"""
+    partition: int | None = None
+    """of a log, for what lies in the slot of one"""
 
     @property
     def type(self) -> str:
         """What Redis calls what it should hold."""
-        return (_OF_QUEUES if self.queue else _OF_NAMESPACE)[self.kind].type
+        return _declared(self.queue, self.partition)[self.kind].type
 
 
 class NamespaceKeys:
@@ -114,11 +116,12 @@ class NamespaceKeys:
         found = _KEY.fullmatch(key)
         if found is None or unquote(found["namespace"]) != self.namespace:
             return None
-        declared = (_OF_NAMESPACE if found["queue"] is None else _OF_QUEUES).get(found["name"])
+        partition = None if found["partition"] is None else int(found["partition"])
+        declared = _declared(found["queue"] or "", partition).get(found["name"])
         owner = found["owner"] or ""
         if declared is None or not declared.can_belong_to(owner):
             return None
-        return KeyName(unquote(found["queue"] or ""), declared.name, owner)
+        return KeyName(unquote(found["queue"] or ""), declared.name, owner, partition)
 
 
 class TaskKeys:
@@ -205,15 +208,23 @@ class JobKeys:
     """reader of the history -> the last entry that it has read, and when it said so (ms)"""
 
 
-class QueueKeys(TaskKeys, JobKeys):
+class LogKeys:
+    """What only the slot of a log itself has; the messages are in the slots of its partitions."""
+
+    groups = Key("hash")
+    """group -> when it was first seen (ms)"""
+
+
+class QueueKeys(TaskKeys, JobKeys, LogKeys):
     """What belongs to one queue: what is declared here whatever it holds, the rest if it holds
-    tasks or jobs. One hash tag, so that every script on it also runs on a cluster.
+    tasks or jobs, or is a log. One hash tag, so that every script on it also runs on a cluster.
     """
 
     meta = Key("hash")
     """incarnation, settings (paused, max_length, max_failures), process (last id) and counters; of
     batches: staged (decided, to be moved), merged and moved_at (ms); in a queue of jobs also how
-    many there are of each listing
+    many there are of each listing; of a log how many partitions it has, and for how long it keeps
+    messages
     """
     members = Key("set")
     """workers that have started work on this queue"""
@@ -251,6 +262,10 @@ class QueueKeys(TaskKeys, JobKeys):
         self.cancel_job = f"{tag}:cancel_job"
         """channel: worker and process of a running job that is to end"""
 
+    def partition(self, number: int) -> PartitionKeys:
+        """What belongs to one partition, if this is a log."""
+        return _partition_keys(self.namespace, self.queue, number)
+
     def named(self, name: str, owner: str = "") -> str:
         """The key that `identify` gives this name and owner."""
         return _key_of(f"{self.tag}:{name}:", owner) if owner else f"{self.tag}:{name}"
@@ -262,6 +277,39 @@ class QueueKeys(TaskKeys, JobKeys):
     def channel(self, kind: EventKind) -> str:
         """channel: events of one kind"""
         return f"{self.tag}:{kind}"
+
+
+class PartitionKeys:
+    """What belongs to one partition of a log. A hash tag of its own, so that a log spreads over a
+    cluster. No queue has such a tag, as no name has a slash in a key.
+    """
+
+    messages = Key("stream")
+    """messages; the oldest first"""
+    state = Key("hash")
+    """born (of the log), version and settings, as the log has them; added and added_bytes since
+    ever, trimmed and trimmed_bytes of those, trimmed_to (id), lost (trimmed before a reader has
+    read them); closed, closed_bytes and opened_at (ms) of the segment that is not in the list yet;
+    floor (id): what the slowest reader has read
+    """
+    segments = Key("list")
+    """id of the last message, and added and added_bytes up to it, of about a hundred messages each;
+    the oldest at the left
+    """
+    offsets = Key("hash")
+    """group or other reader -> epoch, offset (id), when it was last seen (ms), owner"""
+    errors = KeyOf("stream")
+    """by group: messages that it has given up, with the reason"""
+    memory = KeyOf("string")
+    """by lane, with expiry: number and reply of its last operation"""
+
+    def __init__(self, namespace: str, log: str, number: int) -> None:
+        self.namespace = namespace
+        self.log = check_name("log", log)
+        self.number = number
+        self.tag = tag = f"{{{key_part(namespace)}:{key_part(log)}/{number}}}"
+        self.appended = f"{tag}:appended"
+        """channel: the id of the first of the messages that were just appended"""
 
 
 def declared_keys(*classes: type) -> dict[str, DeclaredKey]:
@@ -283,13 +331,22 @@ KEY_TYPES = key_types(NamespaceKeys)
 QUEUE_KEY_TYPES = key_types(QueueKeys)
 TASK_KEY_TYPES = key_types(TaskKeys)
 JOB_KEY_TYPES = key_types(JobKeys)
+PARTITION_KEY_TYPES = key_types(PartitionKeys)
 
 _OF_NAMESPACE = declared_keys(NamespaceKeys)
 _OF_QUEUES = declared_keys(QueueKeys, *QueueKeys.__bases__)
+_OF_PARTITIONS = declared_keys(PartitionKeys)
 _KEY = re.compile(
-    r"\{(?P<namespace>[^:{}]+)(?::(?P<queue>[^:{}]+))?\}:(?P<name>\w+)(?::(?P<owner>.+))?",
+    r"\{(?P<namespace>[^:{}]+)(?::(?P<queue>[^:{}/]+)(?:/(?P<partition>0|[1-9]\d*))?)?\}"
+    r":(?P<name>\w+)(?::(?P<owner>.+))?",
     re.DOTALL,
 )
+
+
+def _declared(queue: str, partition: int | None) -> dict[str, DeclaredKey]:
+    if partition is not None:
+        return _OF_PARTITIONS
+    return _OF_QUEUES if queue else _OF_NAMESPACE
 
 
 def _key_of(prefix: str, owner: str | int) -> str:
@@ -299,3 +356,8 @@ def _key_of(prefix: str, owner: str | int) -> str:
 @lru_cache(maxsize=4096)
 def _queue_keys(namespace: str, queue: str) -> QueueKeys:
     return QueueKeys(namespace, queue)
+
+
+@lru_cache(maxsize=4096)
+def _partition_keys(namespace: str, log: str, number: int) -> PartitionKeys:
+    return PartitionKeys(namespace, log, number)

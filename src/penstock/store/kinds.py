@@ -1,4 +1,4 @@
-"""Every kind of queue, as a value: what differs between a queue of tasks and one of jobs.
+"""Every kind of queue, as a value: what differs between a queue of tasks, one of jobs, and a log.
 
 A new kind is an entry in `KINDS`. The client registers beside it what needs I/O: how
 `penstock fsck` reads and mends such queues (`client/_async/kind_checks.py`).
@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.errors import UnknownLayout
 from penstock.store.commands import job_staging, jobs, queues, staging
-from penstock.store.keys import JobKeys, QueueKeys, TaskKeys, key_types
+from penstock.store.keys import (
+    JobKeys,
+    LogKeys,
+    PartitionKeys,
+    QueueKeys,
+    TaskKeys,
+    key_types,
+)
 from penstock.store.script import Script
 from penstock.store.script import scripts as scripts_of
 
@@ -36,11 +43,19 @@ class Kind:
     join: Join
     leave: Leave
     move: Move
+    partition_keys: type | None = None
+    """declares the keys of its partitions, if it has some; workers then share these, and neither
+    join it as a whole nor are batches staged for it
+    """
 
     @property
     def key_types(self) -> dict[str, str]:
         """Name -> type, of every key that such a queue can have."""
-        return key_types(QueueKeys, self.keys)
+        if self.partition_keys is None:
+            return key_types(QueueKeys, self.keys)
+        shared = key_types(QueueKeys)
+        of_all = {name: shared[name] for name in _OF_EVERY_KIND}
+        return of_all | key_types(self.keys, self.partition_keys)
 
 
 class Join(Protocol):
@@ -95,6 +110,7 @@ def _move_tasks(keys: QueueKeys, operation: Operation, ids: Sequence[int]) -> Co
     return staging.move_tasks(keys)
 
 
+_OF_EVERY_KIND = ("meta", "memory")
 _TASKS = Kind(
     name="tasks",
     keys=TaskKeys,
@@ -111,7 +127,16 @@ _JOBS = Kind(
     leave=jobs.leave_jobs,
     move=job_staging.move_jobs,
 )
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (_TASKS, _JOBS)}
+_LOGS = Kind(
+    name="logs",
+    keys=LogKeys,
+    scripts=tuple(scripts_of("logs")),
+    join=_join_tasks,  # which a log refuses
+    leave=_leave_tasks,
+    move=_move_tasks,
+    partition_keys=PartitionKeys,
+)
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (_TASKS, _JOBS, _LOGS)}
 """By name. A queue of which nothing is known is tried as the first."""
 
 

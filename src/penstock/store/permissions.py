@@ -41,8 +41,8 @@ READS = frozenset({
 """Commands of scripts that change nothing and tell nobody."""
 WRITES = frozenset({
     "DEL", "HDEL", "HINCRBY", "HSET", "LPOP", "LPUSH", "LREM", "LTRIM", "PERSIST", "PEXPIRE",
-    "RPOP", "RPUSH", "SADD", "SET", "SPOP", "SREM", "UNLINK", "XADD", "XTRIM", "ZADD", "ZREM",
-    "ZREMRANGEBYSCORE",
+    "RPOP", "RPUSH", "SADD", "SET", "SPOP", "SREM", "UNLINK", "XADD", "XDEL", "XTRIM", "ZADD",
+    "ZREM", "ZREMRANGEBYSCORE",
 })
 """The others, but for those that tell. Listed here, as to read them off all scripts takes half a
 second, which no process should pay that may do everything; a test compares the lists.
@@ -53,6 +53,7 @@ _PRODUCER_SCRIPTS = (
     "jobs/send_jobs", "jobs/cancel_jobs", "jobs/change_job", "jobs/retry_jobs", "jobs/move_jobs",
     "jobs/put_schedule", "jobs/remove_schedule",
     "batches/stage_chunk", "batches/decide_batch", "batches/drop_stages",
+    "logs/put_log", "logs/open_partition", "logs/append_messages",
 )
 _OF_CONNECTIONS = frozenset({"EVAL", "EVALSHA", "INFO", "PING"})
 _OF_DOCTOR = ("select", "script|load")
@@ -67,6 +68,7 @@ _TRIES: dict[str, tuple[str, ...]] = {
     "LINDEX": ("0",), "LPOS": ("e",), "LRANGE": ("0", "0"), "LREM": ("0", "e"),
     "LTRIM": ("0", "0"), "PEXPIRE": ("1",), "SISMEMBER": ("m",), "SREM": ("m",),
     "XRANGE": ("-", "+"), "XREVRANGE": ("+", "-"), "XTRIM": ("MAXLEN", "0"), "ZCOUNT": ("0", "0"),
+    "XDEL": ("1-1",),
     "ZRANGE": ("0", "0"), "ZRANGEBYLEX": ("-", "+"), "ZRANGEBYSCORE": ("0", "0"), "ZREM": ("m",),
     "ZREMRANGEBYSCORE": ("0", "0"), "ZREVRANGEBYSCORE": ("0", "0"), "ZSCORE": ("m",),
     # These are refused for what they are given.

@@ -12,9 +12,8 @@ from typing import NamedTuple
 from penstock.store.generated import GENERATED
 from penstock.store.linking import link
 
-SCRIPT_KINDS = ("tasks", "jobs", "queues", "workers", "batches")
-"""The folders of `scripts/`: the two kinds of queues, and what scripts are about that are for
-both.
+SCRIPT_KINDS = ("tasks", "jobs", "logs", "queues", "workers", "batches")
+"""The folders of `scripts/`: the kinds of queues, and what scripts are about that are for several.
 """
 
 _INCLUDE = re.compile(r"^-- include (?:from (\w+): )?(.+)\n", re.MULTILINE)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.client._async.final_check import find_ended
 from penstock.client._async.job import AsyncJob
 from penstock.client._async.jobs import AsyncJobs
+from penstock.client._async.log import AsyncLog
 from penstock.client._async.queue import AsyncQueue
 from penstock.client._async.recovery import fail_worker
 from penstock.client._async.schedules import AsyncSchedules
@@ -68,6 +69,12 @@ class AsyncPenstock:
     def jobs(self, queue: str) -> AsyncJobs:
         """The queue of jobs of this name. It need not exist; the first job brings it into being."""
         return AsyncJobs(self, queue)
+
+    def log(self, name: str, partitions: int | None = None) -> AsyncLog:
+        """The log of this name. It need not exist; the first message brings it into being, with
+        that many partitions (1 if not given). One that has fewer gets more with the next message.
+        """
+        return AsyncLog(self, name, partitions)
 
     def schedules(self, queue: str) -> AsyncSchedules:
         """What is sent to a queue of jobs again and again."""

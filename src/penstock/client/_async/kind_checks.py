@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.client._async import job_repair, job_scan, task_repair, task_scan
+from penstock.client._async import (
+    job_repair,
+    job_scan,
+    log_repair,
+    log_scan,
+    task_repair,
+    task_scan,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
@@ -31,7 +38,7 @@ class KindCheck(NamedTuple):
 
 
 async def _all_of_them(client: AsyncPenstock, violations: list[Violation]) -> list[Violation]:
-    """Tasks are read at one instant, so what was seen twice is so."""
+    """Tasks and partitions are read at one instant, so what was seen twice is so."""
     return violations
 
 
@@ -47,5 +54,11 @@ KIND_CHECKS = {
         count_waiting=job_scan.count_waiting,
         confirm=job_repair.confirm,
         mend=job_repair.mend_jobs,
+    ),
+    "logs": KindCheck(
+        read=log_scan.read_log,
+        count_waiting=log_scan.count_waiting,
+        confirm=_all_of_them,
+        mend=log_repair.mend_logs,
     ),
 }

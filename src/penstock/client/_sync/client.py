@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.client._sync.final_check import find_ended
 from penstock.client._sync.job import Job
 from penstock.client._sync.jobs import Jobs
+from penstock.client._sync.log import Log
 from penstock.client._sync.queue import Queue
 from penstock.client._sync.recovery import fail_worker
 from penstock.client._sync.schedules import Schedules
@@ -70,6 +71,12 @@ class Penstock:
     def jobs(self, queue: str) -> Jobs:
         """The queue of jobs of this name. It need not exist; the first job brings it into being."""
         return Jobs(self, queue)
+
+    def log(self, name: str, partitions: int | None = None) -> Log:
+        """The log of this name. It need not exist; the first message brings it into being, with
+        that many partitions (1 if not given). One that has fewer gets more with the next message.
+        """
+        return Log(self, name, partitions)
 
     def schedules(self, queue: str) -> Schedules:
         """What is sent to a queue of jobs again and again."""

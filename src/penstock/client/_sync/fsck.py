@@ -43,6 +43,8 @@ class Report:
     """waiting, held or dead"""
     jobs: int = 0
     """in any state"""
+    messages: int = 0
+    """of logs"""
     workers: int = 0
     violations: list[Violation] = field(default_factory=list)
     repaired: list[Violation] = field(default_factory=list)
@@ -72,6 +74,7 @@ def check(client: Penstock) -> Report:
         queues=sum(queue.exists for queue in seen) + len(snapshot.unread),
         tasks=sum(q.ready + q.held + q.dead for q in seen if q.name not in snapshot.jobs),
         jobs=sum(queue.totals.sizes.get("jobs", 0) for queue in snapshot.jobs.values()),
+        messages=sum(part.messages for log in snapshot.logs.values() for part in log.partitions),
         workers=len(snapshot.known_workers),
         violations=found,
     )
@@ -135,6 +138,7 @@ def take_snapshot(client: Penstock, with_elements: bool = True) -> Snapshot:
     return Snapshot(
         queues=snapshots,
         jobs=of_kinds["jobs"],
+        logs=of_kinds["logs"],
         batches=batches,
         unread=unread,
         unknown_keys=tuple(found.unknown),

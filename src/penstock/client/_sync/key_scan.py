@@ -43,7 +43,11 @@ class KeyScan:
     def kinds_of(self, queue: str) -> set[str]:
         """The kinds of which anything was found that only such queues have."""
         names = {name.kind for name in self.of_queue(queue)}
-        return {kind.name for kind in KINDS.values() if not names.isdisjoint(key_types(kind.keys))}
+        return {
+            kind.name
+            for kind in KINDS.values()
+            if not names.isdisjoint(key_types(kind.keys, kind.partition_keys or kind.keys))
+        }
 
 
 def scan_keys(store: Store, keys: NamespaceKeys, pattern: str = "") -> KeyScan:

@@ -6,7 +6,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from penstock.client._sync import job_repair, job_scan, task_repair, task_scan
+from penstock.client._sync import (
+    job_repair,
+    job_scan,
+    log_repair,
+    log_scan,
+    task_repair,
+    task_scan,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -33,7 +40,7 @@ class KindCheck(NamedTuple):
 
 
 def _all_of_them(client: Penstock, violations: list[Violation]) -> list[Violation]:
-    """Tasks are read at one instant, so what was seen twice is so."""
+    """Tasks and partitions are read at one instant, so what was seen twice is so."""
     return violations
 
 
@@ -49,5 +56,11 @@ KIND_CHECKS = {
         count_waiting=job_scan.count_waiting,
         confirm=job_repair.confirm,
         mend=job_repair.mend_jobs,
+    ),
+    "logs": KindCheck(
+        read=log_scan.read_log,
+        count_waiting=log_scan.count_waiting,
+        confirm=_all_of_them,
+        mend=log_repair.mend_logs,
     ),
 }

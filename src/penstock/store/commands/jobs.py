@@ -17,6 +17,7 @@ from penstock.store.command import (
     Operation,
     Prepacked,
     check_queue,
+    refuse_log,
     unexpected,
 )
 from penstock.store.script import Script, load
@@ -268,6 +269,7 @@ def check_jobs(keys: QueueKeys, script: Script, reply: list[Any]) -> None:
             "with other data or options; send this one under an id of its own"
         )
     if word == b"tasks":
+        refuse_log(keys.queue, reply[1])
         raise WrongKind(
             f"queue {keys.queue!r} holds plain tasks, so it cannot hold jobs (also a worker that "
             "serves it with a plain handler decides that); choose another queue, or delete this "

@@ -14,7 +14,7 @@ from penstock.model.queues import (
     QueueState,
     Returned,
 )
-from penstock.store.command import Command, Operation, check_queue, unexpected
+from penstock.store.command import Command, Operation, check_queue, refuse_log, unexpected
 from penstock.store.commands.tasks import no_plain_handler
 from penstock.store.script import Script, load
 
@@ -41,10 +41,11 @@ def join_queue(
     keys: QueueKeys, operation: Operation, worker: str, incarnation: str = ""
 ) -> Command[None]:
     """Let a worker start tasks. Raises WrongKind, QueueAbsent or QueueTaken."""
-    is_done = _done_to_queue(JOIN_QUEUE)
+    is_done = _done_to_queue(keys, JOIN_QUEUE)
 
     def decode(reply: list[Any]) -> None:
         if reply[0] == b"jobs":
+            refuse_log(keys.queue, reply[1])
             raise no_plain_handler(keys)
         is_done(reply)
 
@@ -112,7 +113,7 @@ def pause_queue(keys: QueueKeys, operation: Operation, incarnation: str = "") ->
         PAUSE_QUEUE,
         (keys.memory(operation.lane), keys.meta),
         (operation.number, incarnation),
-        _done_to_queue(PAUSE_QUEUE),
+        _done_to_queue(keys, PAUSE_QUEUE),
     )
 
 
@@ -144,7 +145,7 @@ def configure_queue(
         CONFIGURE_QUEUE,
         (keys.memory(operation.lane), keys.meta),
         (operation.number, incarnation, *pairs),
-        _done_to_queue(CONFIGURE_QUEUE),
+        _done_to_queue(keys, CONFIGURE_QUEUE),
     )
 
 
@@ -155,6 +156,7 @@ def delete_queue(keys: QueueKeys, operation: Operation) -> Command[tuple[Deleted
 
     def decode(reply: list[Any]) -> tuple[Deleted, str] | None:
         if reply[0] == b"jobs":
+            refuse_log(keys.queue, reply[1])
             return None
         if reply[0] == b"ok":
             return Deleted(int(reply[1]), int(reply[2])), reply[3].decode()
@@ -258,12 +260,13 @@ def _ok(script: Script) -> Callable[[list[Any]], None]:
     return decode
 
 
-def _done_to_queue(script: Script) -> Callable[[list[Any]], None]:
+def _done_to_queue(keys: QueueKeys, script: Script) -> Callable[[list[Any]], None]:
     is_ok = _ok(script)
 
     def decode(reply: list[Any]) -> None:
         check_queue(reply)
         _check_layout(reply)
+        refuse_log(keys.queue, reply[0])
         is_ok(reply)
 
     return decode
@@ -304,4 +307,6 @@ def kind_of(meta: Mapping[str, bytes]) -> QueueKind:
     """What a queue with these settings and counters holds, as scripts decide it."""
     if meta.get("kind") == b"jobs":
         return "jobs"
+    if meta.get("kind") == b"logs":
+        return "logs"
     return "tasks" if "enqueued" in meta else "undecided"

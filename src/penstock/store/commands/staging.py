@@ -8,7 +8,7 @@ from penstock.codec.layouts import unknown_layout
 from penstock.errors import BatchTooLarge, PayloadTooLarge, StageLost, WrongKind
 from penstock.model.jobs import LAYOUT
 from penstock.model.staging import NOT_KEPT, REMEMBER_MS, STAGE_MS, Keep, Moved, Stage
-from penstock.store.command import Command, Operation, check_queue, unexpected
+from penstock.store.command import Command, Operation, check_queue, refuse_log, unexpected
 from penstock.store.script import load
 
 if TYPE_CHECKING:
@@ -87,11 +87,13 @@ def decide_batch(
                     f"{STAGE_MS // 3_600_000} hours; write the batch again"
                 )
             case b"jobs":
+                refuse_log(keys.queue, reply[1])
                 raise WrongKind(
                     f"queue {keys.queue!r} holds jobs, so it takes no plain tasks; "
                     "write the rows as jobs, or choose another queue"
                 )
             case b"tasks":
+                refuse_log(keys.queue, reply[1])
                 raise WrongKind(
                     f"queue {keys.queue!r} holds plain tasks, so it cannot hold jobs; "
                     "choose another queue, or delete this one first"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.codec.elements import plain_element, task_of
 from penstock.errors import QueueFull, WrongKind
 from penstock.model.queues import Enqueued, Page
-from penstock.store.command import Command, Operation, check_queue, unexpected
+from penstock.store.command import Command, Operation, check_queue, refuse_log, unexpected
 from penstock.store.script import load
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def enqueue_tasks(
         if word == b"full":
             raise _full(keys, len(tasks), reply)
         if word == b"jobs":
-            raise _holds_jobs(keys)
+            raise _holds_jobs(keys, reply)
         raise unexpected(ENQUEUE_TASKS, reply)
 
     return Command(
@@ -69,7 +69,7 @@ def enqueue_unique_task(
             case b"full":
                 raise _full(keys, 1, reply)
             case b"jobs":
-                raise _holds_jobs(keys)
+                raise _holds_jobs(keys, reply)
         raise unexpected(ENQUEUE_UNIQUE_TASK, reply)
 
     return Command(
@@ -149,7 +149,8 @@ def no_plain_handler(keys: QueueKeys) -> WrongKind:
     )
 
 
-def _holds_jobs(keys: QueueKeys) -> WrongKind:
+def _holds_jobs(keys: QueueKeys, reply: list[Any]) -> WrongKind:
+    refuse_log(keys.queue, reply[1])
     return WrongKind(
         f"queue {keys.queue!r} holds jobs, so it takes no plain tasks; "
         "send a job, or choose another queue"

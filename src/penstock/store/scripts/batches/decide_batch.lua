@@ -29,8 +29,8 @@
 --         {'stage_lost', stage}        the stage of this position is not whole: it has expired, or was never written
 --         {'no_queue'}                 register the queue, then send again with an incarnation
 --         {'queue_exists'}             under another incarnation; unregister this one, then send again without
---         {'jobs'}                     the queue holds jobs, so it takes no plain tasks
---         {'tasks'}                    the queue holds plain tasks, so it takes no jobs
+--         {'jobs', kind}               the queue holds jobs, or is a log, so it takes no plain tasks
+--         {'tasks', kind}              the queue holds plain tasks, or is a log, so it takes no jobs
 --         {'too_large', largest, max}  the queue never has room for the largest
 --         {'other_layout', layout}            the queue was written by another version
 -- include clock memory queue
@@ -71,9 +71,9 @@ if missing then
 elseif stored_kind == 'jobs' and stored_layout and tonumber(stored_layout) ~= tonumber(layout) then
   refusal = {'other_layout', stored_layout}
 elseif stored_kind and kind == 'tasks' then
-  refusal = {'jobs'}
-elseif enqueued and kind == 'jobs' then
-  refusal = {'tasks'}
+  refusal = {'jobs', stored_kind}
+elseif (enqueued or stored_kind == 'logs') and kind == 'jobs' then
+  refusal = {'tasks', stored_kind or ''}
 elseif kind == 'jobs' and tonumber(max_bytes) and tonumber(largest) > tonumber(max_bytes) then
   refusal = {'too_large', tonumber(largest), tonumber(max_bytes)}
 end

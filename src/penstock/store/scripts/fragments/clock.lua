@@ -9,3 +9,6 @@ end
 function lib.whole(number)
   return string.format('%d', number)
 end
+
+-- The id of the next message of a stream: the server's own.
+function lib.next_id() return '*' end

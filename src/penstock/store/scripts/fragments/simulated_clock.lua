@@ -8,3 +8,5 @@ end
 function lib.whole(number)
   return string.format('%d', number)
 end
+
+function lib.next_id() return lib.whole(lib.now_ms()) .. '-*' end

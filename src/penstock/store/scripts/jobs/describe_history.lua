@@ -9,7 +9,7 @@
 -- Returns {'ok', now, incarnation, length, added, first, last, is_there, next, cap, marks}   an incarnation or a place
 --                     is empty if there is none; added: how many entries there ever were, -1 if the server does not
 --                     count them; is_there: 1 if the anchor is; next: the first entry after it; marks: reader, mark
---         {'tasks'}           the queue holds plain tasks
+--         {'tasks', kind}     the queue holds plain tasks, or is a log
 --         {'other_layout', layout}   the queue was written by another version
 -- include clock model
 -- include from jobs: keys queue endings

@@ -12,7 +12,7 @@
 -- ARGV[4] death      bytes   how it died, for the records of what it held; empty if that is not known
 --
 -- Returns {'ok', returned, dead}     how many jobs wait again, and how many have come to their end
---         {'tasks'}                  the queue holds plain tasks, and was made anew since; leave_queue is for those
+--         {'tasks'}                  the queue was made anew as another kind; leave_queue is for those
 --         {'other_layout', layout}          the queue was written by another version
 -- include clock channels memory chunks wake model forms
 -- include from jobs: keys queue records changes lines endings limits choose settle
@@ -32,7 +32,8 @@ if refusal and redis.call('SISMEMBER', keys.members, worker) == 0 then
 end
 if refusal then return refusal end
 local settings = lib.read_settings(keys)
-if settings.enqueued and not settings.kind then return lib.end_early(memory, operation, {'tasks'}) end
+local is_other = settings.kind == 'logs' or (settings.enqueued and not settings.kind)
+if is_other then return lib.end_early(memory, operation, {'tasks'}) end
 local processes = redis.call('HKEYS', running)
 local ids = lib.get_fields(running, processes)
 local now, all, held = lib.now_ms(), lib.read_facts(keys, ids), {}

@@ -13,7 +13,7 @@
 -- Returns {'ok', removed}      how many entries went; there may be more to remove if it is as many as go at once
 --         {'absent'}           there is no such queue, so there is nothing to keep
 --         {'too_many', count}  the queue has as many readers as it may have
---         {'tasks'}            the queue holds plain tasks
+--         {'tasks', kind}      the queue holds plain tasks, or is a log
 --         {'other_layout', layout}    the queue was written by another version
 -- include clock memory model
 -- include from jobs: keys queue endings marks

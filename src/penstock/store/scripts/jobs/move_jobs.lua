@@ -18,7 +18,7 @@
 --         {'no_room', left}            the queue is full
 --         {'empty'}                    there is nothing to move
 --         {'no_number', name}          what new jobs need is stored but is no number
---         {'tasks'}                    the queue holds plain tasks
+--         {'tasks', kind}              the queue holds plain tasks, or is a log
 --         {'other_layout', layout}            the queue was written by another version
 -- include clock channels memory chunks wake stages model forms
 -- include from jobs: keys queue records changes lines endings admit

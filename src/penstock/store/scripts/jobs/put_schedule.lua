@@ -18,7 +18,7 @@
 --         {'no_queue'}         register the queue, then send again with an incarnation
 --         {'queue_exists'}     under another incarnation; unregister this one, then send again without
 --         {'too_many', count}  the queue has as many schedules as it may have
---         {'tasks'}            the queue holds plain tasks
+--         {'tasks', kind}      the queue holds plain tasks, or is a log
 --         {'other_layout', layout}    the queue was written by another version
 -- include clock channels memory queue wake model
 -- include from jobs: keys queue

@@ -19,7 +19,7 @@
 --         {'queue_exists'}                     under another incarnation; unregister this one, then send again without
 --         {'full', waiting, max, bytes, max_bytes, added, added_bytes}   no room for these jobs; -1: no maximum
 --         {'no_number', name}                        what new jobs need is stored but is no number
---         {'tasks'}                            the queue holds plain tasks
+--         {'tasks', kind}                      the queue holds plain tasks, or is a log
 --         {'other_layout', layout}                    the queue was written by another version
 -- include clock channels memory queue chunks wake model forms
 -- include from jobs: keys queue types records changes lines endings hand_over admit

@@ -11,7 +11,7 @@
 --         {'more'}            set, but it holds back jobs of more keys than can be woken at once; set it once more
 --         {'no_queue'}        register the queue, then send again with an incarnation; or there is nothing to lift
 --         {'queue_exists'}    under another incarnation; unregister this one, then send again without
---         {'tasks'}           the queue holds plain tasks
+--         {'tasks', kind}     the queue holds plain tasks, or is a log
 --         {'other_layout', layout}   the queue was written by another version
 -- include clock channels memory queue wake model
 -- include from jobs: keys queue rules

@@ -10,7 +10,7 @@
 -- Returns {'ok'}
 --         {'no_queue'}        register the queue, then send again with an incarnation
 --         {'queue_exists'}    under another incarnation; unregister this one, then send again without
---         {'tasks'}           the queue holds plain tasks
+--         {'tasks', kind}     the queue holds plain tasks, or is a log
 --         {'other_layout', layout}   the queue was written by another version
 -- include clock memory queue model
 -- include from jobs: keys queue rules

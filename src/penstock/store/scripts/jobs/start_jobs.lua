@@ -22,7 +22,7 @@
 --         {'paused'}       the queue hands out nothing until it is resumed
 --         {'not_working'}  the worker has not started work here, or was failed since
 --         {'too_many'}     the worker holds `max_held` jobs already
---         {'tasks'}        the queue holds plain tasks
+--         {'tasks', kind}  the queue holds plain tasks, or is a log
 --         {'other_layout', layout}  the queue was written by another version
 -- include clock channels memory chunks wake model forms
 -- include from jobs: keys queue types records changes lines endings limits choose hand_out

@@ -21,7 +21,7 @@
 -- Returns {'ok', removed, running, incarnation}   the incarnation to take off the list of queues;
 --                                                 empty while tasks are running
 --         {'no_queue'}                            there is no such queue
---         {'jobs'}                                the queue holds jobs; delete_jobs is for those
+--         {'jobs', kind}                          the queue holds jobs; delete_jobs is for those; or it is a log
 -- include channels memory stages
 local memory, ready, meta, failures, dead, unique, unique_tasks, moving, batches, batch_times, keeps = unpack(KEYS)
 local operation, delete = unpack(ARGV)
@@ -36,7 +36,7 @@ if not incarnation then
   -- Remembered, or a copy of the request that arrives late would delete a queue created since.
   return lib.end_early(memory, operation, {'no_queue'})
 end
-if kind then return lib.end_early(memory, operation, {'jobs'}) end
+if kind then return lib.end_early(memory, operation, {'jobs', kind}) end
 local function count(value) return tonumber(value or '0') end
 local running = count(started) - count(finished) - count(stopped) - count(failed) - count(lost)
 local waiting, buried = redis.call('LLEN', ready), redis.call('LLEN', dead)

@@ -17,7 +17,7 @@
 --         {'no_queue'}             register the queue, then send again with an incarnation
 --         {'queue_exists'}         under another incarnation; unregister this one, then send again without
 --         {'full', ready, max}     the queue would grow over its maximum length
---         {'jobs'}                 the queue holds jobs, so it takes no plain tasks
+--         {'jobs', kind}           the queue holds jobs, or is a log, so it takes no plain tasks
 -- include clock channels memory queue wake
 local memory, ready, meta, idle = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local operation, incarnation, work, wake = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -33,7 +33,7 @@ local length = (max_length or not known) and redis.call('LLEN', ready)
 redis.call('SCARD', idle) -- a key of the wrong type must be found before the first write
 local refusal = lib.refuse_queue(memory, operation, known, incarnation)
 if refusal then return refusal end
-if kind then return lib.remember(memory, operation, {'jobs'}) end
+if kind then return lib.remember(memory, operation, {'jobs', kind}) end
 max_length = tonumber(max_length) -- a limit that is no number is none
 if max_length and length + count > max_length then
   return lib.end_early(memory, operation, {'full', length, max_length})

@@ -21,7 +21,7 @@
 --         {'no_queue'}             register the queue, then send again with an incarnation
 --         {'queue_exists'}         under another incarnation; unregister this one, then send again without
 --         {'full', ready, max}     the queue would grow over its maximum length
---         {'jobs'}                 the queue holds jobs, so it takes no plain tasks
+--         {'jobs', kind}           the queue holds jobs, or is a log, so it takes no plain tasks
 -- include clock channels memory queue wake
 -- include from tasks: element
 local memory, ready, meta, idle, unique, unique_tasks = unpack(KEYS)
@@ -47,7 +47,7 @@ if existing then
   lib.remember(memory, operation, {'exists'})
   return refused_by(existing)
 end
-if kind then return lib.remember(memory, operation, {'jobs'}) end
+if kind then return lib.remember(memory, operation, {'jobs', kind}) end
 max_length = tonumber(max_length) -- a limit that is no number is none
 if max_length and length + 1 > max_length then
   return lib.end_early(memory, operation, {'full', length, max_length})

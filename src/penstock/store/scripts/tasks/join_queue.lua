@@ -16,7 +16,7 @@
 -- Returns {'ok'}
 --         {'no_queue'}       register the queue, then send again with an incarnation
 --         {'queue_exists'}   under another incarnation; unregister this one, then send again without
---         {'jobs'}           the queue holds jobs
+--         {'jobs', kind}     the queue holds jobs, or is a log
 --         {'other_layout', layout}  it holds jobs, written by another version
 -- include clock memory queue model
 -- include from jobs: keys
@@ -31,7 +31,7 @@ local known, kind, enqueued = unpack(redis.call('HMGET', meta, 'incarnation', 'k
 lib.allow_when_full(memory)
 local refusal = lib.refuse_queue(memory, operation, known, incarnation)
 if refusal then return refusal end
-refusal = lib.refuse_layout({meta = meta}) or kind and {'jobs'}
+refusal = lib.refuse_layout({meta = meta}) or kind and {'jobs', kind}
 if refusal then return lib.remember(memory, operation, refusal) end
 
 if not known then lib.create_queue(meta, incarnation) end

@@ -1,4 +1,5 @@
--- A queue holds either plain tasks or jobs; what first comes in decides. Its layout is the version of all its records.
+-- A queue holds either plain tasks or jobs, or is a log; what first comes in decides. Its layout is the version of all
+-- its records.
 
 -- Reads what is set for the queue, once; `keys.settings` has it from then on.
 function lib.read_settings(keys)
@@ -19,7 +20,7 @@ function lib.refuse_kind(keys)
   if settings.kind == 'jobs' then
     return lib.refuse_other_layout(settings.layout)
   end
-  return settings.enqueued and {'tasks'} or nil
+  return (settings.enqueued or settings.kind) and {'tasks', settings.kind or ''} or nil
 end
 
 -- The greatest id that the queue has had, also after it was deleted, for as long as requests are remembered: an id

@@ -1,0 +1,70 @@
+"""Reads a log as `penstock fsck` looks at it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.errors import LogNotFound, WrongKind
+from penstock.model.log_snapshot import LogSnapshot
+from penstock.model.numbers import whole_number
+from penstock.store.commands import checks, logs
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from penstock.connection.store import AsyncStore
+    from penstock.model.logs import LogFacts, PartitionInfo
+    from penstock.store.keys import KeyName, PartitionKeys, QueueKeys
+
+
+async def read_log(store: AsyncStore, keys: QueueKeys, names: Collection[KeyName]) -> LogSnapshot:
+    """The log, and every partition of which a key was found."""
+    found = sorted({name.partition for name in names if name.partition is not None})
+    partitions: list[PartitionInfo] = []
+    no_offsets: list[tuple[int, str]] = []
+    segments, closed = {}, {}
+    for number in found:
+        of_partition = keys.partition(number)
+        partitions.append(await store.run(logs.describe_partition(of_partition)))
+        no_offsets += await _no_offsets(store, of_partition)
+        key, state = of_partition.segments, of_partition.state
+        # In this order, as segments are only added to what is counted.
+        segments[number] = (await store.call(key, "LINDEX", key, -1) or b"").decode(
+            errors="replace"
+        )
+        stored = await store.call(state, "HGET", state, "closed")
+        closed[number] = whole_number(stored or b"0") or 0
+    # Last, as a partition is opened after its log is made.
+    log = await _facts(store, keys)
+    return LogSnapshot(
+        name=keys.queue,
+        born=log.born if log else "",
+        size=log.partitions if log else 0,
+        version=log.version if log else 0,
+        settings=log.settings if log else {},
+        partitions=tuple(partitions),
+        no_offsets=tuple(no_offsets),
+        segments=segments,
+        closed=closed,
+    )
+
+
+async def count_waiting(store: AsyncStore, keys: QueueKeys) -> int:
+    """A log has no maximum length."""
+    return 0
+
+
+async def _facts(store: AsyncStore, keys: QueueKeys) -> LogFacts | None:
+    try:
+        return await store.run(logs.describe_log(keys))
+    except (LogNotFound, WrongKind):
+        return None
+
+
+async def _no_offsets(store: AsyncStore, keys: PartitionKeys) -> list[tuple[int, str]]:
+    flat = await store.call(keys.offsets, "HGETALL", keys.offsets)
+    return [
+        (keys.number, name.decode(errors="backslashreplace"))
+        for name, entry in checks.pairs(flat)
+        if not list(logs.open_readers([name, entry]))
+    ]

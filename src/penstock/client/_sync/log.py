@@ -1,0 +1,277 @@
+# Generated from _async/log.py by tools/generate_sync.py. Edit that file instead.
+
+"""A log, as its producers, readers and operators see it."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar, Unpack
+
+from penstock.client._sync.log_groups import LogGroup
+from penstock.client._sync.log_reading import LogReading, check_numbers
+from penstock.client.batches import Batches, check_items
+from penstock.client.log_batches import Packing, shares_of, size_of_message
+from penstock.connection.queues import in_queue
+from penstock.errors import InvalidArgument, LogNotFound
+from penstock.model.instants import instant_ms
+from penstock.model.logs import (
+    Appended,
+    LogInfo,
+    LogSettings,
+    NewMessage,
+    Trimmed,
+    check_id,
+    check_log_settings,
+    check_partitions,
+)
+from penstock.model.names import check_name
+from penstock.store.commands import log_groups, logs, queues
+from penstock.store.commands.logs import NoPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from penstock.client._sync.client import Penstock
+    from penstock.client.log_batches import Share
+    from penstock.connection.wire import Meanwhile
+    from penstock.model.instants import Instant
+    from penstock.model.logs import Lag, LogFacts
+    from penstock.store.keys import PartitionKeys
+
+R = TypeVar("R")
+
+_BATCH_MESSAGES = 1000
+_FACTS_S = 10.0
+"""After this time a producer asks again how many partitions there are."""
+
+
+class Log(LogReading):
+    """Messages in the order of time, in partitions. A message is any bytes, with a key, headers and
+    the time of the event if wanted. It stays for all readers, for as long as the log keeps it.
+    """
+
+    def __init__(self, client: Penstock, name: str, partitions: int | None = None) -> None:
+        super().__init__(client, name)
+        self._wanted = check_partitions(partitions)
+        self._packing = Packing(client.settings.max_payload)
+        self._facts: LogFacts | None = None
+        self._facts_until = 0.0
+
+    def append(
+        self,
+        body: bytes,
+        *,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        at: Instant | None = None,
+        partition: int | None = None,
+    ) -> Appended:
+        """Append a message; returns where it is.
+
+        It goes to the partition that is given, else to the one of its key (all messages with one
+        key are in one partition, in order), else to each in turn. `at` is the time of the event.
+
+        Raises InvalidArgument or PayloadTooLarge before anything is sent, StoreFull if there is no
+        room.
+        """
+        facts = self._made()
+        message = NewMessage(body, key, headers, at, partition)
+        [share] = shares_of([self._packing.pack(message, facts.partitions)])
+        return self._append(share)
+
+    def append_many(self, items: Iterable[bytes | NewMessage]) -> int:
+        """Append messages; returns how many. Those of one partition keep their order.
+
+        They go in batches of up to 1,000 messages and about 1 MiB; `items` is read one batch ahead.
+        What goes to one partition of a batch is added whole or not at all; if something is refused,
+        what was sent before stays, and the error says how many messages that was
+        (`error.accepted`).
+        """
+        check_items(items, "the bytes of each message")
+        facts = self._made()
+        pack = partial(self._packing.pack, partitions=facts.partitions)
+        batches = Batches(items, pack, size_of_message, _BATCH_MESSAGES, shares_of)
+        accepted = 0
+        try:
+            while batch := batches.take():
+                for share in batch:
+                    self._append(share, batches.prepare)
+                    accepted += share.size
+        except Exception as error:
+            error.accepted = accepted  # type: ignore[attr-defined]
+            raise
+        return accepted
+
+    def configure(self, partitions: int | None = None, **settings: Unpack[LogSettings]) -> LogInfo:
+        """Change settings, and make the log if it does not exist; what is not given stays as it is.
+
+        `partitions`: how many there are at least; a log never has fewer again. For each partition:
+        `keep_s`, `keep_count`, `keep_bytes`: messages older than that, or beyond so many, go, but
+        never those that a reader has still to read. `max_bytes`: above it the oldest go in any
+        case. `expire_s`: readers that were not seen for so long hold nothing back (7 days).
+        """
+        given = check_log_settings(settings)
+        facts = self._put(check_partitions(partitions) or self._wanted or 1, given)
+        for number in range(facts.partitions):
+            self._store.run(logs.open_partition(self._keys.partition(number), facts))
+        return self.info()
+
+    def trim(
+        self,
+        before: Instant | None = None,
+        *,
+        id: str | None = None,
+        partition: int | None = None,
+        force: bool = False,
+    ) -> Trimmed:
+        """Remove messages that were appended before a time, or those before message `id` of a
+        partition; with neither, those that the settings keep no longer. Readers that have expired
+        are forgotten.
+
+        What a reader has still to read stays, unless `force`; then that reader is told by an error.
+        """
+        if id is not None and (before is not None or partition is None):
+            raise InvalidArgument("an id belongs to one partition; give the partition and no time")
+        bound = "" if id is None else check_id(id)
+        if before is not None:
+            bound = f"{max(1, instant_ms('before', before))}-0"
+        if force and not bound:
+            raise InvalidArgument("force says what may be lost; give a time or an id with it")
+        facts = self.facts()
+        messages = size = 0
+        for number in range(facts.partitions) if partition is None else [partition]:
+            gone = self._trim(number, bound, force)
+            messages += gone.messages
+            size += gone.bytes
+        return Trimmed(messages, size)
+
+    def delete(self) -> int:
+        """Delete the log with all messages and groups; returns how many messages there were."""
+        deleted = self._store.run_once(lambda operation: logs.delete_log(self._keys, operation))
+        self._facts = None
+        if deleted is None:
+            return 0
+        removed = 0
+        for number in range(deleted.partitions):
+            keys = self._keys.partition(number)
+            removed += self._store.run(logs.delete_partition(keys, deleted.born, deleted.groups))
+        self._store.run(queues.unregister_queue(self._client.keys, deleted.incarnation))
+        return removed
+
+    def mark(self, reader: str, offsets: Mapping[int, str | None]) -> None:
+        """Note how far a reader that is no group has come, such as an archive: partition -> the
+        last message that it has read (None: it reads no more). What it has still to read is kept
+        for it until it is not seen for `expire_s`.
+        """
+        check_name("reader", reader)
+        for number, offset in offsets.items():
+            self._mark(number, reader, "" if offset is None else check_id(offset))
+
+    def group(self, name: str) -> LogGroup:
+        """The group of consumers of this name."""
+        return LogGroup(self, name)
+
+    def lag(self) -> list[Lag]:
+        """How far every reader is behind, by partition."""
+        facts = self.facts()
+        return [
+            lag
+            for number in range(facts.partitions)
+            for lag in self._store.run(log_groups.count_lag(self._keys.partition(number)))
+        ]
+
+    def _append(self, share: Share, meanwhile: Meanwhile = None) -> Appended:
+        return self._in_partition(
+            share.partition,
+            lambda keys, born: self._append_to(keys, born, share, meanwhile),
+            any_will_do=True,
+        )
+
+    def _append_to(
+        self, keys: PartitionKeys, born: str, share: Share, meanwhile: Meanwhile
+    ) -> Appended:
+        first, _ = self._store.run_once(
+            lambda operation: logs.append_messages(
+                keys, operation, born, share.parts, share.messages
+            ),
+            meanwhile,
+        )
+        return Appended(keys.number, first)
+
+    def _trim(self, partition: int, before: str, force: bool) -> Trimmed:
+        keys = self._keys.partition(partition)
+        messages = size = 0
+        while True:
+            gone, has_more = self._store.run_once(
+                lambda operation: logs.trim_partition(keys, operation, before, force)
+            )
+            messages += gone.messages
+            size += gone.bytes
+            if not has_more:
+                return Trimmed(messages, size)
+
+    def _mark(self, partition: int, reader: str, offset: str) -> None:
+        self._in_partition(
+            partition,
+            lambda keys, born: self._store.run(
+                log_groups.mark_partition(keys, born, reader, offset)
+            ),
+        )
+
+    def _in_partition(
+        self,
+        number: int,
+        act: Callable[[PartitionKeys, str], R],
+        any_will_do: bool = False,
+    ) -> R:
+        """Do something to a partition of the log that there is now, and open it if need be. With
+        `any_will_do`, to another one if the log was made anew with fewer.
+        """
+        while True:
+            facts = self._made()
+            if any_will_do:
+                number %= facts.partitions
+            [number] = check_numbers(number, facts)
+            keys = self._keys.partition(number)
+            try:
+                return act(keys, facts.born)
+            except NoPartition:
+                self._facts = None
+            try:
+                facts = self._made()
+                if number < facts.partitions:
+                    self._store.run(logs.open_partition(keys, facts))
+            except NoPartition:
+                self._facts = None  # it was deleted and made anew by others
+
+    def _made(self) -> LogFacts:
+        """What the log says of itself; it is made, or given partitions, if need be."""
+        facts = self._facts
+        if facts is not None and time.monotonic() < self._facts_until:
+            return facts
+        try:
+            facts = self._store.run(logs.describe_log(self._keys))
+        except LogNotFound:
+            facts = None
+        if facts is None or facts.partitions < (self._wanted or 1):
+            facts = self._put(self._wanted or 1, {})
+        return self._keep(facts)
+
+    def _put(self, partitions: int, settings: dict[str, int | None]) -> LogFacts:
+        facts = in_queue(
+            self._store,
+            self._client.keys,
+            self.name,
+            lambda incarnation: self._store.run_once(
+                lambda operation: logs.put_log(
+                    self._keys, operation, partitions, settings, incarnation
+                )
+            ),
+        )
+        return self._keep(facts)
+
+    def _keep(self, facts: LogFacts) -> LogFacts:
+        self._facts = facts
+        self._facts_until = time.monotonic() + _FACTS_S
+        return facts

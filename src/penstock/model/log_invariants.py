@@ -1,0 +1,120 @@
+"""What is true of logs at every instant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.model.logs import id_key
+from penstock.model.violations import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.model.log_snapshot import LogSnapshot
+    from penstock.model.snapshot import Snapshot
+
+
+def log_violations(snapshot: Snapshot) -> list[Violation]:
+    """What is wrong with the logs of a namespace."""
+    return [
+        violation
+        for log in snapshot.logs.values()
+        for check in (partitions_belong_to_logs, messages_are_counted, offsets_are_right)
+        for violation in check(log)
+    ]
+
+
+def partitions_belong_to_logs(log: LogSnapshot) -> Iterator[Violation]:
+    """I13: every partition is one of a log that exists, and has the settings of it."""
+    for part in log.partitions:
+        if part.born != log.born or part.number >= log.size:
+            yield Violation(
+                "I13",
+                log.name,
+                f"partition {part.number} with {part.messages} messages belongs to no log",
+                is_repairable=part.born != log.born,
+                kind="partition_of_no_log",
+                subject=str(part.number),
+            )
+        elif part.version != log.version:
+            yield Violation(
+                "I13",
+                log.name,
+                f"partition {part.number} has version {part.version} of the settings of its log, "
+                f"not {log.version}",
+                is_repairable=True,
+                kind="partition_has_old_settings",
+                subject=str(part.number),
+            )
+
+
+def messages_are_counted(log: LogSnapshot) -> Iterator[Violation]:
+    """I1: what was appended is there, or is counted as trimmed; what is trimmed came first."""
+    for part in log.partitions:
+        number = str(part.number)
+        if part.messages != part.added - part.trimmed:
+            yield Violation(
+                "I1",
+                log.name,
+                f"partition {number} has {part.messages} messages, but {part.added} were appended "
+                f"and {part.trimmed} trimmed",
+                kind="messages_miscounted",
+                subject=number,
+            )
+        if part.first and part.trimmed_to and id_key(part.first) <= id_key(part.trimmed_to):
+            yield Violation(
+                "I1",
+                log.name,
+                f"partition {number} has message {part.first}, but all up to {part.trimmed_to} are "
+                "said to be gone",
+                kind="trimmed_message_is_there",
+                subject=number,
+            )
+        segment = log.segments.get(part.number, "").split(" ")
+        closed = log.closed.get(part.number, 0)
+        if segment != [""] and (len(segment) != 3 or segment[1] != str(closed)):
+            yield Violation(
+                "I1",
+                log.name,
+                f"partition {number} has {' '.join(segment)!r} as its last segment, but {closed} "
+                "messages are counted up to there",
+                kind="segment_miscounted",
+                subject=number,
+            )
+
+
+def offsets_are_right(log: LogSnapshot) -> Iterator[Violation]:
+    """I13: no reader has come further than there are messages, and retention waits for each."""
+    for number, name in log.no_offsets:
+        yield Violation(
+            "I13",
+            log.name,
+            f"what is stored for reader {name!r} of partition {number} is no offset",
+            kind="offset_is_none",
+            subject=f"{number} {name}",
+        )
+    for part in log.partitions:
+        # A reader may seek to a time at which nothing was appended yet.
+        end = max(id_key(part.last), (int(part.now * 1000), 0))
+        for reader in part.readers:
+            offset, subject = id_key(reader.offset), f"{part.number} {reader.name}"
+            if offset > end:
+                yield Violation(
+                    "I13",
+                    log.name,
+                    f"reader {reader.name!r} has come to {reader.offset} in partition "
+                    f"{part.number}, which ends at {part.last or 'its beginning'}",
+                    kind="offset_is_beyond_the_end",
+                    subject=subject,
+                )
+            is_alive = reader.seen_at > part.now - log.expire_s
+            if is_alive and (not part.floor or id_key(part.floor) > offset):
+                yield Violation(
+                    "I13",
+                    log.name,
+                    f"retention of partition {part.number} does not wait for reader "
+                    f"{reader.name!r}, which has come to {reader.offset}",
+                    is_repairable=True,
+                    kind="reader_is_not_waited_for",
+                    subject=subject,
+                )

@@ -1,0 +1,38 @@
+"""What is stored for a log, as a value: what the invariants look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from penstock.model.logs import DEFAULT_EXPIRE_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.model.logs import PartitionInfo
+
+
+@dataclass(frozen=True, slots=True)
+class LogSnapshot:
+    """One log. The default is a log that does not exist, of which partitions were found."""
+
+    name: str
+    born: str = ""
+    """empty if there is no such log"""
+    size: int = 0
+    """how many partitions there should be"""
+    version: int = 0
+    settings: Mapping[str, int] = field(default_factory=dict)
+    partitions: tuple[PartitionInfo, ...] = ()
+    """of which anything was found"""
+    no_offsets: tuple[tuple[int, str], ...] = ()
+    """partition and reader whose entry says no offset"""
+    segments: Mapping[int, str] = field(default_factory=dict)
+    """partition -> the newest entry of its list of segments; empty if there is none"""
+    closed: Mapping[int, int] = field(default_factory=dict)
+    """partition -> messages ever up to the end of the newest segment"""
+
+    @property
+    def expire_s(self) -> float:
+        return self.settings.get("expire_ms", DEFAULT_EXPIRE_MS) / 1000

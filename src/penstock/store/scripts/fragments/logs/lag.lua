@@ -1,0 +1,18 @@
+-- How many messages a partition has ever had up to an id.
+lib.MOST_OF_SEGMENT = 128
+
+function lib.added_until(part, messages, segments, length, offset)
+  local low, high = 0, length -- the first segment that ends after the offset is the one at `low`, in the end
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    local id = string.match(redis.call('LINDEX', segments, middle), '^%S+')
+    if lib.is_before(offset, id) then high = middle else low = middle + 1 end
+  end
+  local before, added = '-', part.trimmed
+  if low > 0 then
+    local id, count = string.match(redis.call('LINDEX', segments, low - 1), '^(%S+) (%d+)')
+    before, added = '(' .. (id or '0-0'), tonumber(count) or part.trimmed
+  end
+  if before == '-' and part.trimmed_to and lib.is_before(offset, part.trimmed_to) then return added end
+  return added + #redis.call('XRANGE', messages, before, offset, 'COUNT', lib.MOST_OF_SEGMENT)
+end

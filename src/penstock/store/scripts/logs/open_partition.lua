@@ -1,0 +1,34 @@
+-- Give a partition the settings of its log, and bring it into being if it does not exist.
+--
+-- What a log of the same name has left here that was deleted goes: `born` says which of two logs is the newer one.
+-- Settings that are older than those that are here change nothing, so this can be repeated at any time.
+--
+-- KEYS[1] state        hash    what is known of the partition
+-- KEYS[2] messages     stream  messages; the oldest first
+-- KEYS[3] segments     list    where each hundred messages or so end
+-- KEYS[4] offsets      hash    reader -> epoch, offset, when it was last seen, owner
+-- ARGV[1] born         string  which log it is a part of
+-- ARGV[2] version      int     of the settings
+-- ARGV[3] settings...  string  name, value, name, value, ...: all that are set
+--
+-- Returns {'ok'}
+--         {'other_log', born}   a newer log has this partition
+-- include from logs: settings
+local state, messages, segments, offsets = unpack(KEYS)
+local born, version = unpack(ARGV)
+local FIRST_SETTING = 3
+
+local present, present_version = unpack(redis.call('HMGET', state, 'born', 'version'))
+redis.call('XLEN', messages)
+redis.call('LLEN', segments)
+redis.call('HLEN', offsets)
+if present and tonumber(present) > tonumber(born) then return {'other_log', present} end
+if present == born and (tonumber(present_version) or 0) >= tonumber(version) then return {'ok'} end
+
+if present == born then
+  redis.call('HDEL', state, unpack(lib.LOG_SETTINGS))
+else
+  redis.call('UNLINK', state, messages, segments, offsets)
+end
+redis.call('HSET', state, 'born', born, 'version', version, unpack(ARGV, FIRST_SETTING))
+return {'ok'}

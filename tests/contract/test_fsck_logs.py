@@ -1,0 +1,139 @@
+"""`penstock fsck` finds what is wrong with a log, and mends what it can."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.client.fsck import check, repair
+from penstock.store.commands import logs
+
+if TYPE_CHECKING:
+    import penstock
+    from penstock.store.keys import NamespaceKeys, PartitionKeys
+
+
+@pytest.fixture
+def log(ps: penstock.Penstock) -> penstock.Log:
+    """Two partitions with 500 messages each, and a group that reads the first."""
+    log = ps.log("clicks", partitions=2)
+    log.append_many([b"x"] * 1000)
+    group = log.group("sessions")
+    group.join()
+    group.commit(0, group.take(0, "w1").epoch, log.page(0)[99].id)
+    log.trim(id=log.page(0)[50].id, partition=0)
+    return log
+
+
+@pytest.fixture
+def part(names: NamespaceKeys, log: penstock.Log) -> PartitionKeys:
+    return names.queue("clicks").partition(0)
+
+
+def found(ps: penstock.Penstock) -> list[str]:
+    return [violation.kind for violation in check(ps).violations]
+
+
+def test_a_log_that_is_right_is_counted(ps: penstock.Penstock, log: penstock.Log) -> None:
+    report = check(ps)
+
+    assert report.violations == []
+    assert (report.queues, report.messages, report.tasks) == (1, 950, 0)
+
+
+def test_messages_that_are_missing_are_found(ps: penstock.Penstock, part: PartitionKeys) -> None:
+    ps.store.call(part.messages, "XTRIM", part.messages, "MAXLEN", 5)
+
+    assert found(ps) == ["messages_miscounted"]
+
+
+def test_a_message_that_should_be_gone_is_found(ps: penstock.Penstock, part: PartitionKeys) -> None:
+    ps.store.call(part.state, "HSET", part.state, "trimmed_to", "99999999999999-0")
+
+    assert found(ps) == ["trimmed_message_is_there"]
+
+
+def test_a_segment_that_is_none_is_found(ps: penstock.Penstock, part: PartitionKeys) -> None:
+    ps.store.call(part.segments, "RPUSH", part.segments, "5-0 7")
+
+    assert found(ps) == ["segment_miscounted"]
+
+
+def test_an_offset_that_is_none_is_found(
+    ps: penstock.Penstock, part: PartitionKeys, log: penstock.Log
+) -> None:
+    ps.store.call(part.offsets, "HSET", part.offsets, "odd", "soon")
+
+    assert found(ps) == ["offset_is_none"]
+    log.append(b"x")
+    log.trim()
+    assert [lag.reader for lag in log.lag()] == ["sessions"]
+
+
+def test_an_offset_beyond_the_end_is_found(ps: penstock.Penstock, part: PartitionKeys) -> None:
+    entry = "7 99999999999999-0 99999999999999 w1"
+    ps.store.call(part.offsets, "HSET", part.offsets, "ahead", entry)
+
+    assert found(ps) == ["offset_is_beyond_the_end"]
+
+
+def test_a_reader_that_retention_forgets_is_waited_for_again(
+    ps: penstock.Penstock, part: PartitionKeys, log: penstock.Log
+) -> None:
+    ps.store.call(part.state, "HDEL", part.state, "floor")
+    report = check(ps)
+    assert [violation.kind for violation in report.violations] == ["reader_is_not_waited_for"]
+
+    assert repair(ps, report).violations == []
+
+    assert log.info().partitions[0].floor == log.info().partitions[0].readers[0].offset
+
+
+def test_settings_that_were_not_passed_on_are(
+    ps: penstock.Penstock, names: NamespaceKeys, log: penstock.Log
+) -> None:
+    """A client that dies in the middle of a change leaves partitions with the old ones."""
+    keys = names.queue("clicks")
+    ps.store.run_once(
+        lambda operation: logs.put_log(keys, operation, 2, {"keep_count": 1, "keep_ms": None})
+    )
+    report = check(ps)
+    assert [violation.kind for violation in report.violations] == ["partition_has_old_settings"] * 2
+
+    assert repair(ps, report).violations == []
+
+    log.append_many([b"x"] * 300)
+    assert all(part.messages < 500 for part in log.info().partitions[1:])
+
+
+def test_what_a_deleted_log_has_left_is_removed(
+    ps: penstock.Penstock, names: NamespaceKeys, log: penstock.Log
+) -> None:
+    keys = names.queue("clicks")
+    group = log.group("sessions")
+    group.note_error(0, log.info().partitions[0].readers[0].epoch, log.page(0)[0], "no", 1)
+    deleted = ps.store.run_once(lambda operation: logs.delete_log(keys, operation))
+    assert deleted is not None
+    report = check(ps)
+    assert [violation.kind for violation in report.violations] == ["partition_of_no_log"] * 2
+
+    # The entry on the list of queues is left for an hour, in case that somebody is about to use it.
+    assert repair(ps, report).violations == []
+
+    assert ps.store.call(keys.partition(0).messages, "EXISTS", keys.partition(0).messages) == 0
+    left = keys.partition(0).errors("sessions")
+    assert ps.store.call(left, "EXISTS", left) == 0
+
+
+def test_a_partition_that_a_new_log_has_is_not_removed(
+    ps: penstock.Penstock, names: NamespaceKeys, log: penstock.Log
+) -> None:
+    ps.store.run_once(lambda operation: logs.delete_log(names.queue("clicks"), operation))
+    report = check(ps)
+    anew = ps.log("clicks", partitions=2)
+    anew.append_many([b"new"] * 2)
+
+    assert repair(ps, report).violations == []
+
+    assert len(list(anew.read())) == 2
