@@ -26,7 +26,7 @@ end
 -- Drops up to so many stages with all that they hold.
 function lib.drop_stages(moving, base, limit)
   for _ = 1, math.min(limit, redis.call('LLEN', moving)) do
-    redis.call('UNLINK', base .. 'stage:' .. string.match(redis.call('LPOP', moving), '^%S+'))
+    redis.call('UNLINK', base .. 'stage:' .. (string.match(redis.call('LPOP', moving), '^%S+') or ''))
   end
 end
 
