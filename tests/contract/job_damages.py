@@ -232,6 +232,14 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
         lambda r, at: r.hset(at.unique_jobs, "=gone", 12345),
         ("I6", "unique_key_of_no_job"),
     ),
+    "a unique key of a type and of a job that is not there": (
+        lambda r, at: r.hset(at.unique_jobs, ":email\0gone", 12345),
+        ("I6", "unique_key_of_no_job"),
+    ),
+    "a window of no key of a type": (
+        lambda r, at: r.zadd(at.windows, {":email\0gone": 5}),
+        ("I6", "window_of_no_key"),
+    ),
     "a unique key of a job that has ended": (
         lambda r, at: r.hset(at.unique_jobs, "=gone", at["done"]),
         ("I6", "unique_key_of_no_job"),

@@ -13,6 +13,7 @@ from penstock.model.batch_invariants import batch_violations
 from penstock.model.invariants import violations
 from penstock.model.job_places import (
     jobs_are_in_one_place,
+    jobs_can_be_read,
     lines_are_in_their_rings,
     places_hold_jobs,
     records_are_whole,
@@ -53,7 +54,7 @@ def jobs_are_conserved(queue: JobSnapshot) -> Iterator[Violation]:
     kept = totals.sizes.get("finished", 0) + totals.sizes.get("buried", 0)
     ways_out = ("finished", "failed", "crashed", "lost", "stopped", "interrupted")
     sums = (
-        ("sent", count("sent"), {"stored": stored}, ("removed", "discarded")),
+        ("sent", count("sent"), {"stored": stored}, ("removed", "discarded", "damaged")),
         ("started", count("started"), {"running": sum(totals.held.values())}, ways_out),
         (
             "ended",
@@ -359,6 +360,7 @@ JOB_CHECKS: tuple[Callable[[JobSnapshot], Iterable[Violation]], ...] = (
     jobs_are_in_one_place,
     places_hold_jobs,
     records_are_whole,
+    jobs_can_be_read,
     lines_are_in_their_rings,
     listings_are_right,
     counts_are_recounts,

@@ -100,6 +100,16 @@ class StoredJob(NamedTuple):
         return f"{self.id} {self.state} {self.turn} {self.process} {self.updated_ms}"
 
 
+class DamagedJob(NamedTuple):
+    """A job that cannot be read."""
+
+    id: str
+    what_is_left: str
+    """for people"""
+    is_set_aside: bool
+    """whether it was taken out of the queue, byte for byte"""
+
+
 class Entry(NamedTuple):
     """A place in a line. It is valid if its job is ready and still has this turn."""
 
@@ -164,6 +174,7 @@ class JobSnapshot:
     is_exact: bool = True
     """whether nothing was counted while it was read, so that recounting must come out right"""
     jobs: Mapping[str, StoredJob] = field(default_factory=dict)
+    damaged: tuple[DamagedJob, ...] = ()
     levels: Mapping[str, float] = field(default_factory=dict)
     rings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """priority -> tenants"""

@@ -57,7 +57,9 @@ def _command(keys: QueueKeys, violation: Violation, is_real: bool) -> Command[bo
     """What mends a violation; None for one that is not mended in one step, or not of jobs."""
     parts = violation.subject.split("\0")
     match violation.kind:
-        case "job_in_no_line" | "job_in_no_place" | "facts_of_no_job":
+        case "job_is_damaged" if not violation.is_repairable:
+            return None
+        case "job_in_no_line" | "job_in_no_place" | "facts_of_no_job" | "job_is_damaged":
             return job_checks.mend_job(keys, _id(parts[0]), _DEPTH, is_real)
         case "place_of_no_job" if violation.is_repairable:
             return job_checks.mend_job(keys, _id(parts[1]), _DEPTH, is_real)
@@ -73,10 +75,12 @@ def _command(keys: QueueKeys, violation: Violation, is_real: bool) -> Command[bo
         case "parked_is_not_named" | "parked_is_not_there":
             return job_checks.mend_line(keys, "parked", parts[0], is_real)
         case "unique_key_of_no_job":
-            key, holder = parts[1].encode("latin-1"), str(id_number(parts[0]))
+            # A key that belongs to a type has a zero byte in it.
+            key, holder = "\0".join(parts[1:]).encode("latin-1"), str(id_number(parts[0]))
             return job_checks.mend_trace(keys, "unique_jobs", key, holder, is_real)
         case "window_of_no_key":
-            return job_checks.mend_trace(keys, "windows", parts[0].encode("latin-1"), "", is_real)
+            key = violation.subject.encode("latin-1")
+            return job_checks.mend_trace(keys, "windows", key, "", is_real)
         case "extra_of_no_job" if violation.is_repairable:
             owner = str(id_number(parts[1])).encode()
             return job_checks.mend_trace(keys, parts[0], owner, "", is_real)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from penstock.connection.store import Store
-    from penstock.model.job_snapshot import Entry, QueueTotals
+    from penstock.model.job_snapshot import DamagedJob, Entry, QueueTotals
     from penstock.store.keys import KeyName, QueueKeys
 
 _WAITING = ("rA:", "sA:", "bA:")
@@ -65,6 +65,7 @@ class _Reader:
         self._keys = keys
         self._owners: dict[str, list[str]] = {}
         self._strangers: list[Stranger] = []
+        self._damaged: dict[str, DamagedJob] = {}
         for name in names:
             self._owners.setdefault(name.kind, []).append(name.owner)
 
@@ -78,6 +79,7 @@ class _Reader:
         snapshot = JobSnapshot(
             queue=self._keys.queue,
             jobs=self._jobs(),
+            damaged=self._damaged_jobs(),
             due=self._times("due"),
             lines=self._lines(),
             parked=self._aside("parked"),
@@ -139,9 +141,16 @@ class _Reader:
                 page = self._store.run(scan)
                 cursor = page.cursor
                 found |= {job.id: job for job in page.jobs}
+                self._damaged |= {job.id: job for job in page.damaged}
+                self._strangers += page.strangers
                 if cursor == "0":
                     break
         return found
+
+    def _damaged_jobs(self) -> tuple[DamagedJob, ...]:
+        aside = self._all("damaged")
+        found = [job_checks.open_set_aside(id, stored) for id, stored in aside]
+        return (*self._damaged.values(), *found)
 
     def _running(self, totals: QueueTotals) -> dict[str, dict[int, str]]:
         found = {}

@@ -142,7 +142,7 @@ if last == '1' and left == 0 and running == 0 then
     lib.keep_newest(keys)
     for _, kind in ipairs({'meta', 'facts', 'due', 'finished', 'buried', 'unique_jobs', 'windows', 'limits',
         'buckets', 'busy', 'shares', 'paused_types', 'suspects', 'progress', 'alarms', 'batches', 'batch_times',
-        'keeps', 'schedules', 'slots', 'history', 'marks'}) do
+        'keeps', 'schedules', 'slots', 'history', 'marks', 'damaged'}) do
       redis.call('UNLINK', keys[kind])
     end
     gone = incarnation

@@ -76,6 +76,12 @@ function lib.facts_in_record(record)
   return is_well and facts
 end
 
+-- Whether a record is what was sent as a job with these facts.
+function lib.is_record_of(record, facts)
+  local is_well, data_at, _, _, head = pcall(lib.open_record, record)
+  return is_well and head == facts.head and #record - data_at + 1 == facts.bytes
+end
+
 -- The facts of each job, from `facts` or else from its record; false for a job that does not exist or cannot be read.
 function lib.read_facts(keys, ids)
   local found = lib.get_fields(keys.facts, ids)
