@@ -11,6 +11,9 @@ from penstock.model.numbers import whole_number
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from penstock.model.schedules import Schedule
+    from penstock.model.snapshot import Stray
+
 PAGE = 512
 """How many neighbouring numbers share a page of a listing, as `jobs/changes.lua` has it."""
 
@@ -210,9 +213,13 @@ class JobSnapshot:
     logs: frozenset[str] = frozenset()
     attempts: frozenset[str] = frozenset()
     """jobs of which something is written down"""
-    schedules: frozenset[str] = frozenset()
+    schedules: Mapping[str, Schedule | None] = field(default_factory=dict)
+    """by name; None for one that cannot be read"""
     slots: frozenset[str] = frozenset()
     """names of schedules"""
+    marks: bool = False
+    """whether readers of the history have left some"""
+    strays: tuple[Stray, ...] = ()
     strangers: tuple[Stranger, ...] = ()
     """what could not be read, and counts as if it were not there"""
 

@@ -6,12 +6,15 @@ once more, and changes nothing that has been put right meanwhile.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.client._sync.job_scan import last_turn
 from penstock.codec.ids import id_number
+from penstock.model.jobs import LAYOUT
 from penstock.model.numbers import whole_number
-from penstock.store.commands import job_checks
+from penstock.model.schedules import decode_schedule, next_slot_ms
+from penstock.store.commands import job_checks, job_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,6 +41,10 @@ def mend_jobs(client: Penstock, violations: Iterable[Violation]) -> None:
                 is_turn = violation.subject == "turn"
                 right = last_turn(client.store, keys) if is_turn else 0
                 _set_figure(client, keys, violation.subject, right)
+            elif violation.kind == "slot_is_missing":
+                _find_slot(client, keys, violation.subject)
+            elif violation.kind == "layout_is_missing":
+                client.store.call(keys.meta, "HSETNX", keys.meta, "layout", LAYOUT)
             elif command := _command(keys, violation, is_real=True):
                 client.store.run(command)
 
@@ -116,7 +123,7 @@ def _mend_count(client: Penstock, keys: QueueKeys, violation: Violation) -> None
     """Every operation changes a count by as much as what it counts, so the excess stays the same
     while jobs come and go.
     """
-    table, field = violation.subject.split("\0")
+    table, field = violation.subject.split("\0", 1)
     key = keys.named(table)
     for _ in range(10):
         found = client.store.call(key, "HGET", key, field)
@@ -124,6 +131,24 @@ def _mend_count(client: Penstock, keys: QueueKeys, violation: Violation) -> None
         right = (whole_number(seen) or 0) - violation.excess
         if client.store.run(job_checks.mend_count(keys, table, field, seen, right)):  # type: ignore[arg-type]
             return
+
+
+def _find_slot(client: Penstock, keys: QueueKeys, name: str) -> None:
+    """Let a schedule fire when it is due next, unless it was changed since."""
+    now_ms, found = client.store.run(job_rules.list_schedules(keys, [name]))
+    for stored in found:
+        if stored.slot_ms is None:
+            slot_ms = next_slot_ms(decode_schedule(stored.definition), now_ms)
+            client.store.run_once(
+                partial(
+                    job_rules.put_schedule,
+                    keys,
+                    name=name,
+                    definition=stored.definition,
+                    slot_ms=slot_ms,
+                    read=stored.as_read,
+                )
+            )
 
 
 def _forget_newest(client: Penstock, keys: QueueKeys, violation: Violation) -> None:

@@ -20,6 +20,7 @@ from penstock.model.numbers import whole_number
 from penstock.store.command import Command, unexpected
 from penstock.store.commands.jobs import check_jobs
 from penstock.store.script import Script, load
+from penstock.store.strays import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -164,10 +165,17 @@ def _totals_of(reply: list[Any]) -> QueueTotals:
     return QueueTotals(
         now_ms=int(now),
         meta=known,
-        members=frozenset(worker.decode() for worker in members),
-        idle=frozenset(worker.decode().removeprefix("+") for worker in idle),
+        # What is no name is told when the queue itself is read.
+        members=frozenset(name for worker in members if (name := text_of(worker)) is not None),
+        idle=frozenset(
+            name.removeprefix("+") for worker in idle if (name := text_of(worker)) is not None
+        ),
         sizes=dict(zip(_SIZES, sizes, strict=True)),
-        held={worker.decode(): n for worker, n in zip(held[::2], held[1::2], strict=True) if n},
+        held={
+            worker.decode(errors="backslashreplace"): n
+            for worker, n in zip(held[::2], held[1::2], strict=True)
+            if n
+        },
         states={
             state: whole_number(count) or 0 for state, count in zip(JOB_STATES, counts, strict=True)
         },
