@@ -18,8 +18,8 @@ ROOM_WORDS: dict[str, list[Any]] = {
 }
 CLAIM_WORDS = ("empty", "again", "apart", "limited", "paused", "not_working", "too_many")
 CLAIMS: dict[str, list[Any]] = {
-    "ok": [b"ok", -1, [], b"7"],
-    **{word: [word.encode(), -1, [b"nightly"]] for word in CLAIM_WORDS},
+    "ok": [b"ok", -1, [], [], b"7"],
+    **{word: [word.encode(), -1, [b"nightly"], [b"8"]] for word in CLAIM_WORDS},
 }
 
 
@@ -42,7 +42,7 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
     "report_jobs": {
         word: [[b"8"], *reply]
         for word, reply in replies(
-            "other_layout", "tasks", **CLAIMS, idle=[b"idle", -1, []]
+            "other_layout", "tasks", **CLAIMS, idle=[b"idle", -1, [], []]
         ).items()
     },
     "leave_jobs": replies("other_layout", "tasks", ok=[b"ok", 1, 0]),

@@ -6,6 +6,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from penstock.codec.chunks import pack_chunk
+from penstock.codec.forms import DAMAGED
 from penstock.codec.heads import pack_head
 from penstock.model.job_options import JobOptions, JobSettings, make_options
 from penstock.model.jobs import HandedOut, Report
@@ -282,6 +283,9 @@ class _World:
         self._send(LATER)
         self._send(group("due", delay=3600))
         self._run(job_rules.put_schedule(self._queue, self._next(), *DUE_SCHEDULE))
+        damaged = self._queue.damaged
+        kept = DAMAGED.pack(found=1, place=b"line", record=b"", facts=b"")
+        self._call(damaged, "HSET", damaged, FIRST_ID + 300, kept)
         due, idle = f"{self._queue.tag}:due", self._queue.idle
         self._call(due, "ZADD", due, 1, JOB_IDS["due"])
         self._call(idle, "SADD", idle, "w2")

@@ -232,6 +232,14 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
         lambda r, at: r.hset(at.unique_jobs, "=gone", 12345),
         ("I6", "unique_key_of_no_job"),
     ),
+    "a unique key of a type and of a job that is not there": (
+        lambda r, at: r.hset(at.unique_jobs, ":email\0gone", 12345),
+        ("I6", "unique_key_of_no_job"),
+    ),
+    "a window of no key of a type": (
+        lambda r, at: r.zadd(at.windows, {":email\0gone": 5}),
+        ("I6", "window_of_no_key"),
+    ),
     "a unique key of a job that has ended": (
         lambda r, at: r.hset(at.unique_jobs, "=gone", at["done"]),
         ("I6", "unique_key_of_no_job"),
@@ -316,6 +324,62 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
         lambda r, at: r.hset(at.suspects, "hand", at["ready"]),
         ("I13", "trace_of_no_member"),
     ),
+    "the slot of a schedule is lost": (
+        lambda r, at: r.delete(at.slots),
+        ("I13", "slot_is_missing"),
+    ),
+    "a schedule is garbage": (
+        lambda r, at: r.hset(at.schedules, "nightly", "garbage"),
+        ("I13", "schedule_cannot_be_read"),
+    ),
+    "a limit is garbage": (
+        lambda r, at: r.hset(at.limits, "host", "garbage"),
+        ("I13", "stray_entry"),
+    ),
+    "a share is garbage": (
+        lambda r, at: r.hset(at.shares, "acme", "garbage"),
+        ("I13", "stray_entry"),
+    ),
+    "a bucket is garbage": (
+        lambda r, at: r.hset(at.buckets, "host", "garbage"),
+        ("I13", "stray_entry"),
+    ),
+    "a worker of which nobody knows what it handles": (
+        lambda r, at: r.delete(at.types),
+        ("I13", "member_handles_nothing"),
+    ),
+    "a field of what runs that is no number": (
+        lambda r, at: r.hset(at.running("hand"), "x", at["ready"]),
+        ("I13", "stray_entry"),
+    ),
+    "what is no name among the members": (
+        lambda r, at: r.sadd(at.members, b"\xff"),
+        ("I13", "stray_entry"),
+    ),
+    "what is no level": (
+        lambda r, at: r.zadd(at.levels, {"x": 7}),
+        ("I2", "ring_is_not_there"),
+    ),
+    "the layout is not told": (
+        lambda r, at: r.hdel(at.meta, "layout"),
+        ("I13", "layout_is_missing"),
+    ),
+    "progress is lost": (
+        lambda r, at: r.delete(at.progress),
+        ("I13", "extra_is_missing"),
+    ),
+    "a setting that nobody knows": (
+        lambda r, at: r.hset(at.meta, "surprise", 1),
+        ("I13", "stray_entry"),
+    ),
+    "a record is empty": (
+        lambda r, at: r.hset(at.jobs, at["ready"], ""),
+        ("I2", "job_is_damaged"),
+    ),
+    "what is no job is stored as one": (
+        lambda r, at: r.hset(at.jobs, "nonsense", ""),
+        ("I13", "entry_is_no_id"),
+    ),
     "a slot of no schedule": (
         lambda r, at: r.zadd(at.slots, {"gone": 5}),
         ("I13", "slot_of_no_schedule"),
@@ -343,6 +407,15 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
 }
 
 NOT_REPAIRABLE = {
+    "a schedule is garbage",
+    "a limit is garbage",
+    "a share is garbage",
+    "a worker of which nobody knows what it handles",
+    "a field of what runs that is no number",
+    "progress is lost",
+    "a setting that nobody knows",
+    "a record is empty",  # it is set aside, and named until it is removed
+    "what is no job is stored as one",
     "a job is lost",
     "a start is not counted",
     "an end is not counted",

@@ -255,6 +255,34 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
         lambda r, q, n: r.expire(q.ready, 1000),
         ("I13", "live_state_expires"),
     ),
+    "a process that is no number": (
+        lambda r, q, n: r.hset(_running(r, q), "x", "task"),
+        ("I13", "stray_entry"),
+    ),
+    "failures that are no number": (
+        lambda r, q, n: r.hset(q.failures, "0" * 40, "many"),
+        ("I13", "stray_entry"),
+    ),
+    "what is no name among the workers": (
+        lambda r, q, n: r.zadd(n.workers, {b"\xff": 5}),
+        ("I13", "stray_entry"),
+    ),
+    "what is no queue on the list of queues": (
+        lambda r, q, n: r.hset(n.queues, "i9", b"1 \xff\0"),
+        ("I13", "stray_entry"),
+    ),
+    "a description that is garbage": (
+        lambda r, q, n: r.hset(n.info, r.hkeys(n.info)[0], "garbage"),
+        ("I13", "stray_entry"),
+    ),
+    "a member that does not list the queue": (
+        lambda r, q, n: (r.delete(_running(r, q)), r.delete(*r.keys(n.work("*")))),
+        ("I13", "member_does_not_list_the_queue"),
+    ),
+    "a time of no batch": (
+        lambda r, q, n: r.zadd(q.batch_times, {"b": 5}),
+        ("I13", "stray_entry"),
+    ),
     "a memory that stays": (
         lambda r, q, n: r.set(q.memory("lane"), "1"),
         ("I13", "memory_stays"),
@@ -274,6 +302,8 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
 }
 
 NOT_REPAIRABLE = {
+    "a process that is no number",
+    "a member that does not list the queue",  # nor is what it held there any more
     "the most that may wait is no number",
     "a task is lost",
     "a start is not counted",

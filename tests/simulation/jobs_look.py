@@ -14,6 +14,7 @@ from penstock.codec.heads import open_head
 from penstock.codec.ids import id_text
 from penstock.model.job_snapshot import Entry, JobSnapshot, QueueTotals, StoredHead, StoredJob
 from penstock.model.jobs import JOB_STATES, STATE_CODES, STATES_BY_CODE
+from penstock.model.schedules import decode_schedule
 from penstock.store.commands.job_checks import counts_in
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def queue_look(name: str, parts: Parts, staging: Staging) -> QueueLook:
             progress=frozenset(one("progress")),
             logs=frozenset(id_text(int(number)) for number in parts.get("log", {})),
             attempts=frozenset(id_text(int(number)) for number in parts.get("attempts", {})),
-            schedules=frozenset(one("schedules")),
+            schedules={name: decode_schedule(text) for name, text in one("schedules").items()},
             slots=frozenset(one("slots")),
         ),
         jobs=jobs,

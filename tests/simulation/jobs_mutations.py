@@ -21,15 +21,15 @@ JOB_MUTATIONS = [
     ),
     Mutation(
         "a start repeated starts twice",
-        "if done then return lib.repeat_hand_out(keys, claim, done) end\n",
+        "if done then return lib.answer_of(lib.repeat_hand_out(keys, claim, done), {}) end\n",
         "",
         "had a second effect",
         seed=0,
     ),
     Mutation(
         "an entry that is out of date is handed out",
-        "if facts.state ~= 'r' or facts.turn ~= (turn or facts.number) then facts = false",
-        "if false then facts = false",
+        "if facts and (facts.state ~= 'r' or facts.turn ~= (turn or facts.number)) then\n",
+        "if false then\n",
         "",
         seed=13,
     ),
@@ -49,8 +49,8 @@ JOB_MUTATIONS = [
     ),
     Mutation(
         "a slot is not freed",
-        "if redis.call('HINCRBY', keys.busy, key, -1) <= 0 then",
-        "if false then",
+        "redis.pcall('HINCRBY', keys.busy, key, -1)",
+        "1",
         "are counted in busy",
         seed=0,
     ),
@@ -162,8 +162,8 @@ JOB_MUTATIONS = [
     ),
     Mutation(
         "process ids are given out again",
-        "redis.call('HINCRBY', keys.meta, 'process', #taken) - #taken + 1",
-        "redis.call('HINCRBY', keys.meta, 'process', 1) - #taken + 1",
+        "redis.pcall('HINCRBY', meta, 'process', count)",
+        "redis.pcall('HINCRBY', meta, 'process', 1)",
         "",
         seed=0,
     ),
@@ -197,8 +197,8 @@ JOB_MUTATIONS = [
     ),
     Mutation(
         "a deleted queue leaves its history behind",
-        "'schedules', 'slots', 'history', 'marks'}",
-        "'schedules', 'slots', 'marks'}",
+        "'schedules', 'slots', 'history', 'marks',",
+        "'schedules', 'slots', 'marks',",
         "these keys are left",
         seed=0,
     ),
@@ -232,8 +232,8 @@ JOB_MUTATIONS = [
     ),
     Mutation(
         "a queue of jobs that is deleted leaves its stages behind",
-        "    redis.call('UNLINK', base .. 'stage:' .. string.match("
-        "redis.call('LPOP', moving), '^%S+'))",
+        "    redis.call('UNLINK', base .. 'stage:' .. (string.match("
+        "redis.call('LPOP', moving), '^%S+') or ''))",
         "    redis.call('LPOP', moving)",
         "belongs to no decided batch",
         seed=9,

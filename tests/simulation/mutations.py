@@ -124,8 +124,8 @@ MUTATIONS = [
     ),
     Mutation(
         "poison is tried for ever",
-        "redis.call('HINCRBY', failures, digest, 1) >= max_failures",
-        "redis.call('HINCRBY', failures, digest, 1) < 0",
+        "if failed >= max_failures then",
+        "if failed < 0 then",
         "not within",
         seed=0,
     ),
@@ -243,8 +243,8 @@ MUTATIONS = [
     ),
     Mutation(
         "a queue that is deleted leaves its stages behind",
-        "    redis.call('UNLINK', base .. 'stage:' .. string.match("
-        "redis.call('LPOP', moving), '^%S+'))",
+        "    redis.call('UNLINK', base .. 'stage:' .. (string.match("
+        "redis.call('LPOP', moving), '^%S+') or ''))",
         "    redis.call('LPOP', moving)",
         "belongs to no decided batch",
         seed=0,

@@ -132,7 +132,7 @@ class World(Server):
         """The same object as long as nothing in the queue changes, so that it is checked once."""
         raw, snapshot = self._seen.get(name, (None, None))
         if raw != (names, reply):
-            new = queue_snapshot(name, names, reply)
+            new = queue_snapshot(self.keys.queue(name), names, reply)
             snapshot = snapshot if new == snapshot else new
             self._seen[name] = ((names, reply), snapshot)
         assert isinstance(snapshot, QueueSnapshot)

@@ -46,6 +46,19 @@ def test_it_ends_when_all_tasks_are_done(
     assert worker.worker.totals == (2, 0, 0)
 
 
+def test_it_ends_though_jobs_are_counted_that_are_not_there(
+    start_worker: Callable[..., RunningWorker], ps: penstock.Penstock
+) -> None:
+    sent = ps.jobs("mail").add("pass on")
+    meta = ps.keys.queue("mail").meta
+    for listing in ("rA:", "rT:pass on", "uA:", "uT:pass on"):
+        ps.store.call(meta, "HINCRBY", meta, listing, 1)
+
+    start_worker([pass_on], until_empty=True).join()
+
+    assert sent.state == "done"
+
+
 def test_it_waits_for_what_runs_elsewhere_and_takes_it_if_it_comes_back(
     start_worker: Callable[..., RunningWorker],
     ps: penstock.Penstock,

@@ -11,12 +11,13 @@ from penstock.cli.job_send import parse_priority
 from penstock.cli.options import Target, examples, with_store
 from penstock.cli.progress import ProgressBar
 from penstock.cli.render import counted, print_json, say, say_error
-from penstock.errors import PenstockError
+from penstock.errors import JobNotFound, PenstockError
 from penstock.model.jobs import JOB_STATES, WAITING_STATES, JobState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.client.client import Penstock
     from penstock.client.job import Job
     from penstock.client.jobs import Jobs
     from penstock.model.job_filters import FilterSettings
@@ -160,7 +161,7 @@ def remove(
     """
     many = _many(ids, queue, state, which_jobs(type_, tenant, tag), "--state")
     if many is None:
-        _move_each(at, ids, queue, "removed", lambda job: job.remove())
+        _move_each(at, ids, queue, "removed", lambda job: job.remove(), _find_removable)
     else:
         _move_many(
             at,
@@ -262,12 +263,25 @@ def _number(jobs: Jobs, many: Many, total: int | None) -> str:
     return f"up to {counted(most, f'{many.state} job')}"
 
 
+def _find_removable(client: Penstock, id_: str, queue: str | None) -> Job[Any]:
+    """The job of this id, also one that could not be read and was set aside."""
+    try:
+        return find_job(client, id_, queue)
+    except JobNotFound:
+        for name in [queue] if queue else client.queues():
+            job = client.jobs(name).get_damaged(id_)
+            if job is not None:
+                return job
+        raise
+
+
 def _move_each(
     at: Target,
     ids: tuple[str, ...],
     queue: str | None,
     word: str,
     move: Callable[[Job[Any]], JobState | None],
+    find: Callable[[Penstock, str, str | None], Job[Any]] = find_job,
 ) -> None:
     """Move jobs one by one. One that cannot be moved does not keep the others from it; the exit
     status is 1 then.
@@ -278,7 +292,7 @@ def _move_each(
     with at.connected() as client, ProgressBar(len(ids)) as bar:
         for number, id_ in enumerate(ids):
             try:
-                is_asked = move(find_job(client, id_, queue)) == "running"
+                is_asked = move(find(client, id_, queue)) == "running"
                 (asked if is_asked else moved).append(id_)
             except PenstockError as error:
                 errors.append((id_, error))

@@ -288,6 +288,15 @@ NOTICE = Form(
 )
 """That a job has ended, for the program that waits for it; without the outcome if that is large."""
 
+DAMAGED = Form(
+    "damaged",
+    (Field("found", "I6"), Field("place", "Bc0"), Field("record", "I4c0")),
+    rest="facts",
+)
+"""A job that could not be read and was set aside: when and where it was met, and all that was
+stored of it.
+"""
+
 HANDED_OVER = Form("handed_over", (Field("process", "I7"), Field("id", "Bc0")), rest="record")
 """A job for a worker that waits and takes jobs unasked."""
 
@@ -296,4 +305,4 @@ FINISHED_TASK = Form(
 )
 """That a worker has finished a plain task."""
 
-FORMS = (HEAD, RECORD, FACTS, ATTEMPT, ENDED, EVENT, NOTICE, HANDED_OVER, FINISHED_TASK)
+FORMS = (HEAD, RECORD, FACTS, ATTEMPT, ENDED, EVENT, NOTICE, DAMAGED, HANDED_OVER, FINISHED_TASK)

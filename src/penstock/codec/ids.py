@@ -42,6 +42,11 @@ def stored_id(stored: bytes) -> str | None:
     return id_text(number) if number is not None and 0 <= number < _LIMIT else None
 
 
+def shown_id(stored: bytes) -> str:
+    """What is stored as an id, as people see it; as it is stored if it is none."""
+    return stored_id(stored) or stored.decode(errors="backslashreplace")
+
+
 def id_number(text: object) -> int:
     """An id as the store has it."""
     number = 0

@@ -13,7 +13,7 @@ from penstock.codec.attempts import pack_error
 from penstock.codec.failures import RaisedInChild, crash_of, describe, shorten
 from penstock.codec.progress import pack_progress
 from penstock.codec.values import pack_result
-from penstock.errors import JobCancelled, JobTimeout
+from penstock.errors import JobCancelled, JobTimeout, PenstockError
 from penstock.executors.context import Context
 from penstock.model.jobs import JobError, Report, make_progress
 from penstock.model.queues import check_payload
@@ -234,7 +234,11 @@ class JobContext(Context):
         if judgement.after_ms is not None:
             return judgement.after_ms
         failures = self.handed_out.failures + 1
-        backoff = decode_backoff(self.handed_out.backoff)
+        try:
+            backoff = decode_backoff(self.handed_out.backoff)
+        except PenstockError as error:
+            log.error("the backoff of a job cannot be read, using the default error=%s", error)
+            backoff = decode_backoff("")
         if backoff.kind != "named":
             return delay_ms(backoff, failures)
         strategy = cast("JobOrigin", self.origin).backoffs.get(backoff.name)

@@ -17,7 +17,12 @@ _MOVE_GRACE_MS = 60_000
 
 def batch_violations(snapshot: Snapshot) -> list[Violation]:
     """Everything that is wrong with the batches of a namespace."""
-    checks = (decided_rows_are_there, stages_belong_to_batches, decided_batches_are_moved)
+    checks = (
+        decided_rows_are_there,
+        decided_rows_are_counted,
+        stages_belong_to_batches,
+        decided_batches_are_moved,
+    )
     return [violation for check in checks for violation in check(snapshot)]
 
 
@@ -34,6 +39,19 @@ def decided_rows_are_there(snapshot: Snapshot) -> Iterator[Violation]:
                 "lost; write them again under another batch_id",
                 kind="decided_stage_is_missing",
                 subject=stage,
+            )
+
+
+def decided_rows_are_counted(snapshot: Snapshot) -> Iterator[Violation]:
+    """I12: as long as a decided batch is to be moved, its rows are counted."""
+    for queue, batches in snapshot.batches.items():
+        if batches.moving and batches.rows <= 0:
+            yield Violation(
+                "I12",
+                queue,
+                f"{batches.rows} rows are counted that are to be moved into the queue, though "
+                "there are some; the count is right again when all are moved",
+                kind="decided_rows_are_not_counted",
             )
 
 

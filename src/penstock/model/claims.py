@@ -30,6 +30,8 @@ class Claim(Generic[T]):
     """when to ask again; -1: when woken"""
     schedules: list[str] = field(default_factory=list)
     """schedules that are due"""
+    damaged: list[str] = field(default_factory=list)
+    """ids of jobs that could not be read and were set aside"""
 
     @property
     def size(self) -> int:

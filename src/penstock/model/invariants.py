@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from penstock.model.queue_invariants import (
+    entries_make_sense,
     figures_are_numbers,
     keys_are_as_they_should_be,
     layouts_are_known,
@@ -33,6 +34,7 @@ from penstock.model.worker_invariants import (
     dead_workers_are_recovered,
     holders_can_be_recovered,
     members_are_known,
+    members_list_their_queues,
     processes_have_one_holder,
     processes_were_given_out,
     traces_belong_to_workers,
@@ -55,11 +57,13 @@ AT_EVERY_INSTANT: tuple[Check, ...] = (
     live_queues_are_registered,
     empty_queues_are_empty,
     keys_are_as_they_should_be,
+    entries_make_sense,
 )
 """True between any two operations, also if clients, workers or the server have crashed."""
 
 AT_REST: tuple[Check, ...] = (
     members_are_known,
+    members_list_their_queues,
     traces_belong_to_workers,
     registrations_belong_to_queues,
     dead_workers_are_recovered,

@@ -13,6 +13,7 @@ from penstock.model.batch_invariants import batch_violations
 from penstock.model.invariants import violations
 from penstock.model.job_places import (
     jobs_are_in_one_place,
+    jobs_can_be_read,
     lines_are_in_their_rings,
     places_hold_jobs,
     records_are_whole,
@@ -22,6 +23,7 @@ from penstock.model.job_places import (
 from penstock.model.job_snapshot import HAS_ATTEMPTS, HAS_LOG, HAS_PROGRESS
 from penstock.model.jobs import FINAL_STATES, JOB_STATES, MAX_CRASHES, WAITING_STATES
 from penstock.model.log_invariants import log_violations
+from penstock.model.schedule_invariants import settings_are_there, slots_belong_to_schedules
 from penstock.model.violations import Violation
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ def jobs_are_conserved(queue: JobSnapshot) -> Iterator[Violation]:
     kept = totals.sizes.get("finished", 0) + totals.sizes.get("buried", 0)
     ways_out = ("finished", "failed", "crashed", "lost", "stopped", "interrupted")
     sums = (
-        ("sent", count("sent"), {"stored": stored}, ("removed", "discarded")),
+        ("sent", count("sent"), {"stored": stored}, ("removed", "discarded", "damaged")),
         ("started", count("started"), {"running": sum(totals.held.values())}, ways_out),
         (
             "ended",
@@ -313,6 +315,15 @@ def extras_belong_to_jobs(queue: JobSnapshot) -> Iterator[Violation]:
                     kind="extra_of_no_job",
                     subject=subject(kind, id),
                 )
+        for job in queue.jobs.values():
+            if job.has_record and job.marks & mark and job.id not in ids:
+                yield violation_of(
+                    queue,
+                    job,
+                    f"has {kind} that is not there any more",
+                    "extra_is_missing",
+                    invariant="I13",
+                )
 
 
 def traces_belong_to_members(queue: JobSnapshot) -> Iterator[Violation]:
@@ -333,6 +344,15 @@ def traces_belong_to_members(queue: JobSnapshot) -> Iterator[Violation]:
                 kind="trace_of_no_member",
                 subject=subject(kind, worker),
             )
+    for worker in queue.totals.members - queue.types:
+        yield Violation(
+            "I13",
+            queue.queue,
+            f"worker {worker!r} serves the queue, but it is not known what it handles, so it is "
+            "handed nothing; start it again",
+            kind="member_handles_nothing",
+            subject=worker,
+        )
     for worker, id in queue.suspects.items():
         if id not in queue.running.get(worker, {}).values():
             yield Violation(
@@ -343,15 +363,6 @@ def traces_belong_to_members(queue: JobSnapshot) -> Iterator[Violation]:
                 kind="trace_of_no_member",
                 subject=subject("suspects", worker, id),
             )
-    for name in queue.slots - queue.schedules:
-        yield Violation(
-            "I13",
-            queue.queue,
-            f"a slot is kept of schedule {name!r}, which is not there",
-            is_repairable=True,
-            kind="slot_of_no_schedule",
-            subject=name,
-        )
 
 
 JOB_CHECKS: tuple[Callable[[JobSnapshot], Iterable[Violation]], ...] = (
@@ -360,6 +371,7 @@ JOB_CHECKS: tuple[Callable[[JobSnapshot], Iterable[Violation]], ...] = (
     jobs_are_in_one_place,
     places_hold_jobs,
     records_are_whole,
+    jobs_can_be_read,
     lines_are_in_their_rings,
     listings_are_right,
     counts_are_recounts,
@@ -369,6 +381,8 @@ JOB_CHECKS: tuple[Callable[[JobSnapshot], Iterable[Violation]], ...] = (
     entries_are_ids,
     extras_belong_to_jobs,
     traces_belong_to_members,
+    slots_belong_to_schedules,
+    settings_are_there,
 )
 """True between any two operations, also if clients, workers or the server have crashed."""
 

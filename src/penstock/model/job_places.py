@@ -143,6 +143,22 @@ def records_are_whole(queue: JobSnapshot) -> Iterator[Violation]:
         )
 
 
+def jobs_can_be_read(queue: JobSnapshot) -> Iterator[Violation]:
+    """I2: what is stored of a job is what a script has written. One that another program wrote to
+    is set aside when a worker meets it, or by repair; nothing of it is thrown away.
+    """
+    for id, left, is_set_aside in queue.damaged:
+        what = f"was set aside: {left}; `penstock job remove` forgets it" if is_set_aside else left
+        yield Violation(
+            "I2",
+            queue.queue,
+            f"job {id} cannot be read and {what}",
+            is_repairable=not is_set_aside,
+            kind="job_is_damaged",
+            subject=id,
+        )
+
+
 def lines_are_in_their_rings(queue: JobSnapshot) -> Iterator[Violation]:
     """I2: every line is in the ring of its level, every ring in `levels`, and every job that was
     put aside is where workers look for it. Proves that no line is passed over.

@@ -11,6 +11,9 @@ from penstock.model.numbers import whole_number
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from penstock.model.schedules import Schedule
+    from penstock.model.snapshot import Stray
+
 PAGE = 512
 """How many neighbouring numbers share a page of a listing, as `jobs/changes.lua` has it."""
 
@@ -100,6 +103,16 @@ class StoredJob(NamedTuple):
         return f"{self.id} {self.state} {self.turn} {self.process} {self.updated_ms}"
 
 
+class DamagedJob(NamedTuple):
+    """A job that cannot be read."""
+
+    id: str
+    what_is_left: str
+    """for people"""
+    is_set_aside: bool
+    """whether it was taken out of the queue, byte for byte"""
+
+
 class Entry(NamedTuple):
     """A place in a line. It is valid if its job is ready and still has this turn."""
 
@@ -164,6 +177,7 @@ class JobSnapshot:
     is_exact: bool = True
     """whether nothing was counted while it was read, so that recounting must come out right"""
     jobs: Mapping[str, StoredJob] = field(default_factory=dict)
+    damaged: tuple[DamagedJob, ...] = ()
     levels: Mapping[str, float] = field(default_factory=dict)
     rings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """priority -> tenants"""
@@ -199,9 +213,13 @@ class JobSnapshot:
     logs: frozenset[str] = frozenset()
     attempts: frozenset[str] = frozenset()
     """jobs of which something is written down"""
-    schedules: frozenset[str] = frozenset()
+    schedules: Mapping[str, Schedule | None] = field(default_factory=dict)
+    """by name; None for one that cannot be read"""
     slots: frozenset[str] = frozenset()
     """names of schedules"""
+    marks: bool = False
+    """whether readers of the history have left some"""
+    strays: tuple[Stray, ...] = ()
     strangers: tuple[Stranger, ...] = ()
     """what could not be read, and counts as if it were not there"""
 

@@ -82,7 +82,8 @@ def live_queues_are_registered(snapshot: Snapshot) -> Iterator[Violation]:
                 "I13",
                 queue.name,
                 "the queue exists but is not on the list of queues",
-                is_repairable=True,
+                # Only what was read as it is stored can be listed.
+                is_repairable="\\" not in queue.incarnation,
                 kind="queue_not_registered",
                 subject=queue.incarnation,
             )
@@ -113,6 +114,24 @@ def registrations_belong_to_queues(snapshot: Snapshot) -> Iterator[Violation]:
                 kind="registration_of_no_queue",
                 subject=incarnation,
             )
+
+
+def entries_make_sense(snapshot: Snapshot) -> Iterator[Violation]:
+    """I13: where names, numbers and rules are kept stands nothing else. What another program wrote
+    there is passed over by scripts; what it was put in the place of is lost.
+    """
+    found = [stray for queue in snapshot.queues.values() for stray in queue.strays]
+    found += [stray for batches in snapshot.batches.values() for stray in batches.strays]
+    found += [stray for queue in snapshot.jobs.values() for stray in queue.strays]
+    for queue, key, type, entry, wanted, is_removable in dict.fromkeys([*snapshot.strays, *found]):
+        yield Violation(
+            "I13",
+            queue,
+            f"key {key!r} has {entry!r}, which is not {wanted}",
+            is_repairable=is_removable,
+            kind="stray_entry",
+            subject="\0".join((key, type, entry.hex())),
+        )
 
 
 def keys_are_as_they_should_be(snapshot: Snapshot) -> Iterator[Violation]:

@@ -41,6 +41,21 @@ class Element(NamedTuple):
     holder: bytes | None = None
 
 
+class Stray(NamedTuple):
+    """What stands in a key and cannot be what a script has written there."""
+
+    queue: str
+    key: str
+    type: str
+    """of the key"""
+    entry: bytes
+    """the member, element or field"""
+    wanted: str
+    """what should stand there, or be stored under it"""
+    is_removable: bool = True
+    """whether nothing is lost if it goes"""
+
+
 class Registration(NamedTuple):
     """An entry of the list of queues."""
 
@@ -83,6 +98,7 @@ class QueueSnapshot:
     """digest of the task, then key"""
     failures: Mapping[str, int] = field(default_factory=dict)
     """digest of an element -> failed deliveries"""
+    strays: tuple[Stray, ...] = ()
 
     @property
     def exists(self) -> bool:
@@ -113,6 +129,8 @@ class BatchesSnapshot:
     """tasks or jobs that are still to be moved, as the queue counts them"""
     moved_at_ms: int = 0
     """when something was last decided or moved"""
+    strays: tuple[Stray, ...] = ()
+    """what is to be moved, but is no stage"""
     has_room: bool = True
     """whether the queue takes more"""
 
@@ -143,6 +161,8 @@ class Snapshot:
     """workers that said something about themselves"""
     work: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """worker -> the queues on its list"""
+    strays: tuple[Stray, ...] = ()
+    """what could not be read, and counts as if it were not there"""
     unknown_keys: tuple[str, ...] = ()
     mistyped_keys: tuple[str, ...] = ()
     expiring_keys: tuple[str, ...] = ()

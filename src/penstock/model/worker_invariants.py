@@ -130,6 +130,24 @@ def holders_can_be_recovered(snapshot: Snapshot) -> Iterator[Violation]:
                 )
 
 
+def members_list_their_queues(snapshot: Snapshot) -> Iterator[Violation]:
+    """I13: a registered worker that has started work on a queue lists it. Proves that recovery
+    takes it off every queue.
+    """
+    for queue in snapshot.queues.values():
+        for worker in (queue.members & snapshot.leases.keys()) - set(queue.running):
+            if queue.name not in snapshot.work.get(worker, ()):
+                yield Violation(
+                    "I13",
+                    queue.name,
+                    f"worker {worker!r} has started work here but does not list this queue, so "
+                    "recovery would pass it by",
+                    is_repairable=queue.kind != "undecided",
+                    kind="member_does_not_list_the_queue",
+                    subject=worker,
+                )
+
+
 def members_are_known(snapshot: Snapshot) -> Iterator[Violation]:
     """I13, at rest: a worker that has started work is registered or condemned. Proves that dead
     workers leave nothing behind. (For a moment a worker failed in the middle of `start work` is an

@@ -32,6 +32,7 @@ def model_fragment() -> str:
     return (
         _constants(constants | STATE_CODES)
         + f"lib.MOVES = {{{', '.join(pairs)}}}\n"
+        + f"lib.IS_STATE = {{{', '.join(f'{code} = true' for code in STATE_CODES.values())}}}\n"
         + "function lib.may_move(old, new) return lib.MOVES[old .. new] ~= nil end\n"
     )
 
@@ -59,7 +60,9 @@ def _constants(values: dict[str, int] | dict[str, str] | dict[str, int | str]) -
 
 
 def _opener(form: Form) -> str:
-    names = ", ".join("_" if field.name == "layout" else field.name for field in form.fields)
+    is_of_jobs = any(field.is_head for field in form.fields)
+    unused = "" if is_of_jobs else "layout"
+    names = ", ".join("_" if field.name == unused else field.name for field in form.fields)
     values = {field.name: field.name for field in _given(form)}
     values |= {field.name: f"lib.head_of({field.name})" for field in form.fields if field.is_head}
     if form.is_table:
@@ -69,9 +72,20 @@ def _opener(form: Form) -> str:
     return (
         f"function lib.open_{form.name}(text)\n"
         f"  local {names}, at = struct.unpack('{_format(form.fields)}', text)\n"
+        f"{_checks(form) if is_of_jobs else ''}"
         f"  return {result}\n"
         "end\n"
     )
+
+
+def _checks(form: Form) -> str:
+    """What was stored for a job may not be what a script has written. struct sees that it is too
+    short; what is long enough has neither our layout nor a state that there is.
+    """
+    names = [field.name for field in form.fields]
+    wrong = "layout ~= lib.LAYOUT"
+    wrong += " or not lib.IS_STATE[state]" if "state" in names else ""
+    return f"  if {wrong} then error('no {form.name}', 0) end\n"
 
 
 def _packer(form: Form) -> str:

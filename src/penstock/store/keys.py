@@ -202,6 +202,8 @@ class JobKeys:
     """name -> definition"""
     slots = Key("zset")
     """name of a schedule -> when it is due (ms)"""
+    damaged = Key("hash")
+    """id -> record and facts byte for byte, of jobs that could not be read and were set aside"""
     history = Key("stream")
     """one entry for each attempt that has ended, and each job that ended without one"""
     marks = Key("hash")

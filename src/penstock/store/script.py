@@ -115,10 +115,11 @@ def _text(script: Script, dialect: Dialect) -> str:
     variants = [getattr(dialect, name, name) for name in script.included]
     included = list(_INCLUDE.finditer(script.source))
     body = script.source[included[-1].end() :] if included else script.source
-    return link({name: _fragment(name) for name in variants}, body)
+    return link({name: fragment_text(name) for name in variants}, body)
 
 
-def _fragment(name: str) -> str:
+def fragment_text(name: str) -> str:
+    """What `fragments/<name>.lua` has, or what is written in its place."""
     return GENERATED[name]() if name in GENERATED else _read(f"fragments/{name}.lua")
 
 

@@ -68,11 +68,21 @@ async def _has_jobs(client: AsyncPenstock, queue: str, types: Iterable[str]) -> 
     jobs = client.jobs(queue)
     for type_ in types:
         counts = await jobs.counts(type=type_)
-        if counts["ready"] or counts["running"]:
+        # A count can be wrong, and would then be waited for without end.
+        if counts["ready"] and await _has_any(client, queue, type_, "ready"):
+            return True
+        if counts["running"] and await _has_any(client, queue, type_, "running"):
             return True
         if counts["scheduled"] and await _has_due(client, queue, type_):
             return True
     return False
+
+
+async def _has_any(
+    client: AsyncPenstock, queue: str, type_: str, state: Literal["ready", "running"]
+) -> bool:
+    page = await client.jobs(queue).page(state, limit=_PAGE, with_data=False, type=type_)
+    return bool(page.jobs)
 
 
 async def _has_due(client: AsyncPenstock, queue: str, type_: str) -> bool:

@@ -499,6 +499,14 @@ class Feed:
                 len(refused),
             )
 
+        for id in claim.damaged:
+            log.error(
+                "job could not be read and was set aside, `penstock fsck` says what is left of it "
+                "queue=%s job=%s",
+                self.queue,
+                id,
+            )
+
     def _cancel(self, contexts: list[Context]) -> None:
         if contexts:
             self._steps.append(Cancel(contexts))

@@ -17,7 +17,11 @@ _CHUNK = 100
 
 
 async def delete_jobs(store: AsyncStore, namespace: NamespaceKeys, keys: QueueKeys) -> Deleted:
-    """All jobs but those that run; then the queue itself, unless some do or have come in since."""
+    """All jobs but those that run; then the queue itself, unless some do or have come in since.
+
+    What is left is what is found in the queue, whatever its counters say, and each step takes some
+    of it away.
+    """
     removed = 0
     is_last = False
     while True:

@@ -4,6 +4,7 @@ mended without risk.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +23,18 @@ from penstock.model.snapshot import Snapshot
 from penstock.model.staging import STAGE_MS
 from penstock.store.commands import checks, queues, workers
 from penstock.store.kinds import stored_kind
+from penstock.store.strays import META_FIELDS, Strays, is_name, text_of
 
 if TYPE_CHECKING:
     from penstock.client._async.client import AsyncPenstock
     from penstock.model.invariants import Violation
+    from penstock.model.snapshot import Stray
     from penstock.store.keys import QueueKeys
 
+_OF_BATCHES = ("moving", "stage", "batches", "batch_times", "keeps")
+_WORKER = "the name of a worker"
+_REMOVALS = {"hash": ("HDEL",), "set": ("SREM",), "zset": ("ZREM",), "list": ("LREM",)}
+"""Type of a key -> what removes an entry."""
 _SETTLE_S = 0.05
 _MEMORY_MS = 3_600_000
 
@@ -117,12 +124,13 @@ async def take_snapshot(client: AsyncPenstock, with_elements: bool = True) -> Sn
         of_queue = found.of_queue(queue)
         holders = [name.owner for name in of_queue if name.kind == "running"]
         snapshot = await read_queue(client.store, keys.queue(queue), holders, with_elements)
-        snapshots[queue] = snapshot
+        strays = await _check_meta(client, keys.queue(queue))
+        snapshots[queue] = replace(snapshot, strays=(*snapshot.strays, *strays))
         for kind in found.kinds_of(queue) | {snapshot.kind}:
             read = KIND_CHECKS[kind].read if kind in KIND_CHECKS else None
             if read is not None:
                 of_kinds[kind][queue] = await read(client.store, keys.queue(queue), of_queue)
-        if any(name.kind in ("moving", "stage") for name in of_queue):
+        if any(name.kind in _OF_BATCHES for name in of_queue):
             lasting = frozenset(name for at, name in found.lasting_stages if at == queue)
             batches[queue], expiring = await read_batches(
                 client.store, keys.queue(queue), lasting, snapshot.kind
@@ -147,6 +155,20 @@ async def take_snapshot(client: AsyncPenstock, with_elements: bool = True) -> Sn
     )
 
 
+async def _check_meta(client: AsyncPenstock, keys: QueueKeys) -> list[Stray]:
+    """What is in `meta` and no script of this version reads."""
+    strays = Strays(keys.queue)
+    for name, value in await scan_all(client.store, "HSCAN", keys.meta):
+        text = text_of(name)
+        if text is None or not (text in META_FIELDS or text[2:3] == ":"):
+            wanted = "a setting or counter that this version knows"
+            strays.add(keys.meta, "hash", name, wanted, is_removable=text is None)
+        elif text == "kind" and value != b"jobs":
+            wanted = f"what the queue holds but {value!r}"
+            strays.add(keys.meta, "hash", name, wanted, is_removable=False)
+    return strays.found
+
+
 async def _unknown_layout(client: AsyncPenstock, keys: QueueKeys) -> str | None:
     """How the jobs of a queue are stored, if this version does not know that."""
     stored = await client.store.call(keys.meta, "HGET", keys.meta, "layout")
@@ -158,19 +180,31 @@ async def _unknown_layout(client: AsyncPenstock, keys: QueueKeys) -> str | None:
 async def _read_namespace(
     client: AsyncPenstock, lists: list[str], broken: set[str]
 ) -> dict[str, Any]:
-    keys, call = client.keys, client.store.call
-    listed = [
-        (incarnation.decode(), checks.open_registration(entry))
-        for incarnation, entry in await scan_all(client.store, "HSCAN", keys.queues)
-    ]
+    keys, call, strays = client.keys, client.store.call, Strays()
+    listed = []
+    for incarnation, entry in await scan_all(client.store, "HSCAN", keys.queues):
+        [name] = strays.names(keys.queues, "hash", [incarnation], "an incarnation") or [""]
+        registration = checks.open_registration(entry)
+        if name and not is_name("queue", registration.queue):
+            strays.add(keys.queues, "hash", incarnation, "the name of a queue")
+        elif name:
+            listed.append((name, registration))
     # A queue that could not be read must not look as if it did not exist.
     registry = {i: entry for i, entry in listed if entry.queue not in broken}
     work = {}
     for worker in lists:
-        served = await client.store.run(workers.list_work(keys, worker))
+        key = keys.work(worker)
+        entries = await call(key, "SMEMBERS", key)
+        served = strays.names(key, "set", entries, "a queue that a worker serves")
         if served:
-            work[worker] = frozenset(served)
-    info = frozenset(worker.decode() for worker in await call(keys.info, "HKEYS", keys.info))
+            work[worker] = frozenset(entry.partition("\0")[0] for entry in served)
+    said = await scan_all(client.store, "HSCAN", keys.info)
+    info = frozenset(strays.names(keys.info, "hash", (worker for worker, _ in said), _WORKER))
+    for said_by, text in said:
+        if text_of(said_by) is not None and not _is_json(text):
+            strays.add(keys.info, "hash", said_by, "that of a worker that has described itself")
+    paused = await call(keys.paused_workers, "SMEMBERS", keys.paused_workers)
+    strays.names(keys.paused_workers, "set", paused, _WORKER)
     # Last, so that a worker whose traces were seen is known unless it is gone by now.
     seconds, _ = await call(keys.workers, "TIME")
     return {
@@ -178,14 +212,27 @@ async def _read_namespace(
         "work": work,
         "info": info,
         "now_ms": int(seconds) * 1000,
-        "leases": await _scores(client, keys.workers),
-        "condemned": await _scores(client, keys.condemned),
+        "leases": await _scores(client, keys.workers, strays),
+        "condemned": await _scores(client, keys.condemned, strays),
+        "strays": tuple(strays.found),
     }
 
 
-async def _scores(client: AsyncPenstock, key: str) -> dict[str, int]:
+async def _scores(client: AsyncPenstock, key: str, strays: Strays) -> dict[str, int]:
     flat = await client.store.call(key, "ZRANGE", key, 0, -1, "WITHSCORES")
-    return {worker.decode(): int(score) for worker, score in checks.pairs(flat)}
+    pairs = checks.pairs(flat)
+    known = set(strays.names(key, "zset", (worker for worker, _ in pairs), _WORKER))
+    return {
+        worker.decode(): int(float(score)) for worker, score in pairs if text_of(worker) in known
+    }
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 async def _mend(client: AsyncPenstock, violation: Violation) -> None:
@@ -195,6 +242,8 @@ async def _mend(client: AsyncPenstock, violation: Violation) -> None:
             await _leave(client, violation.queue, subject)
         case "member_is_unknown":
             await _leave(client, violation.queue, subject)
+        case "member_does_not_list_the_queue":
+            await _list_queue(client, violation.queue, subject)
         case "trace_of_no_worker":
             await store.run(workers.forget_worker(keys, subject))
         case "dead_worker_not_recovered":
@@ -210,13 +259,30 @@ async def _mend(client: AsyncPenstock, violation: Violation) -> None:
             await store.call(stage, "PEXPIRE", stage, STAGE_MS)
         case "decided_batch_is_not_moved":
             await _move(client, keys.queue(violation.queue))
+        case "stray_entry":
+            key, type, entry = subject.split("\0")
+            await store.call(key, *_REMOVALS[type], key, *_removed(type, bytes.fromhex(entry)))
         case "memory_stays":
             await store.call(subject, "PEXPIRE", subject, _MEMORY_MS)
+
+
+def _removed(type: str, entry: bytes) -> tuple[bytes | int, ...]:
+    """What is removed, as the command takes it; of a list, wherever it stands."""
+    return (0, entry) if type == "list" else (entry,)
 
 
 async def _move(client: AsyncPenstock, keys: QueueKeys) -> None:
     stored = await client.store.call(keys.meta, "HGET", keys.meta, "kind") or b""
     await amove_batches(client.store, keys, stored_kind(stored.decode()).name)
+
+
+async def _list_queue(client: AsyncPenstock, queue: str, worker: str) -> None:
+    keys = client.keys.queue(queue)
+    is_member = await client.store.call(keys.members, "SISMEMBER", keys.members, worker)
+    stored = await client.store.call(keys.meta, "HGET", keys.meta, "kind") or b""
+    if is_member:
+        kind = stored_kind(stored.decode()).name
+        await client.store.run(workers.start_work(client.keys, worker, queue, kind))
 
 
 async def _leave(client: AsyncPenstock, queue: str, worker: str) -> None:

@@ -47,6 +47,15 @@ class AsyncJobLists(AsyncJobReading):
             raise JobNotFound(f"queue {self.name!r} has no job {id}; {WHY_ABSENT}")
         return self._job(number, found[0].type)
 
+    async def get_damaged(self, id: str) -> AsyncJob[Any] | None:
+        """A job that could not be read and was set aside, which can only be removed; None if there
+        is no such job.
+        """
+        number = id_number(id)
+        key = self._keys.damaged
+        is_there = await self._store.call(key, "HEXISTS", key, number)
+        return self._job(number, "") if is_there else None
+
     async def page(
         self,
         state: JobState,

@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from penstock.client._sync.key_scan import scan_all
 from penstock.client._sync.kind_checks import KIND_CHECKS
 from penstock.model.numbers import whole_number
 from penstock.model.snapshot import BatchesSnapshot
+from penstock.store.strays import Strays, text_of
 
 if TYPE_CHECKING:
     from penstock.connection.store import Store
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
 
 _FIELDS = ("staged", "moved_at", "max_length", "max_bytes", "waiting_bytes")
 _PAGE = 1_000
+_TAG = b"batch "
+_DECIDED = re.compile(rb"(\S+) ([0-9]+)")
 
 
 def read_batches(
@@ -25,7 +30,9 @@ def read_batches(
     """What was staged and decided; and the keys of decided stages that would expire. `lasting` are
     the stages that were found without an expiry, `kind` is what the queue holds.
     """
-    moving = _moving(store, keys)
+    strays = Strays(keys.queue)
+    moving = _moving(store, keys, strays)
+    _check_names(store, keys, strays)
     missing, expiring = [], []
     for name in moving:
         ttl_ms = store.call(keys.stage(name), "PTTL", keys.stage(name))
@@ -47,15 +54,40 @@ def read_batches(
         rows=(whole_number(rows) or 0) if rows else 0,
         moved_at_ms=(whole_number(moved_at) or 0) if moved_at else 0,
         has_room=has_room,
+        strays=tuple(strays.found),
     )
     return snapshot, expiring
 
 
-def _moving(store: Store, keys: QueueKeys) -> list[str]:
+def _check_names(store: Store, keys: QueueKeys, strays: Strays) -> None:
+    """Notes batches that no time is known of, times of no batch, and what is neither."""
+    decided = scan_all(store, "HSCAN", keys.batches)
+    times = [name for name, _ in scan_all(store, "ZSCAN", keys.batch_times)]
+    for name, version in decided:
+        if text_of(name) is None or whole_number(version) is None:
+            wanted = "a decided batch with its version"
+            strays.add(keys.batches, "hash", name, wanted, is_removable=False)
+        elif name not in times:
+            wanted = "a batch of which it is known when it was decided, so it is never forgotten"
+            strays.add(keys.batches, "hash", name, wanted, is_removable=False)
+    for name in set(times) - {name for name, _ in decided}:
+        strays.add(keys.batch_times, "zset", name, "the name of a decided batch")
+    for tag, _ in scan_all(store, "ZSCAN", keys.keeps):
+        if not tag.startswith(_TAG) or text_of(tag) is None:
+            strays.add(keys.keeps, "zset", tag, "the tag of the jobs of a batch")
+
+
+def _moving(store: Store, keys: QueueKeys, strays: Strays) -> list[str]:
     found: list[str] = []
+    seen = 0
     while True:
-        last = len(found) + _PAGE - 1
-        page = store.call(keys.moving, "LRANGE", keys.moving, len(found), last)
-        found += [entry.decode().partition(" ")[0] for entry in page]
+        page = store.call(keys.moving, "LRANGE", keys.moving, seen, seen + _PAGE - 1)
+        seen += len(page)
+        for entry in page:
+            matched = _DECIDED.fullmatch(entry)
+            if matched is None:
+                strays.add(keys.moving, "list", entry, "a stage and how many chunks it has")
+            else:
+                found.append(matched[1].decode(errors="backslashreplace"))
         if len(page) < _PAGE:
             return found

@@ -49,6 +49,15 @@ class JobLists(JobReading):
             raise JobNotFound(f"queue {self.name!r} has no job {id}; {WHY_ABSENT}")
         return self._job(number, found[0].type)
 
+    def get_damaged(self, id: str) -> Job[Any] | None:
+        """A job that could not be read and was set aside, which can only be removed; None if there
+        is no such job.
+        """
+        number = id_number(id)
+        key = self._keys.damaged
+        is_there = self._store.call(key, "HEXISTS", key, number)
+        return self._job(number, "") if is_there else None
+
     def page(
         self,
         state: JobState,

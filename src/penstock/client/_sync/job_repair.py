@@ -6,12 +6,15 @@ once more, and changes nothing that has been put right meanwhile.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.client._sync.job_scan import last_turn
 from penstock.codec.ids import id_number
+from penstock.model.jobs import LAYOUT
 from penstock.model.numbers import whole_number
-from penstock.store.commands import job_checks
+from penstock.model.schedules import decode_schedule, next_slot_ms
+from penstock.store.commands import job_checks, job_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,6 +41,10 @@ def mend_jobs(client: Penstock, violations: Iterable[Violation]) -> None:
                 is_turn = violation.subject == "turn"
                 right = last_turn(client.store, keys) if is_turn else 0
                 _set_figure(client, keys, violation.subject, right)
+            elif violation.kind == "slot_is_missing":
+                _find_slot(client, keys, violation.subject)
+            elif violation.kind == "layout_is_missing":
+                client.store.call(keys.meta, "HSETNX", keys.meta, "layout", LAYOUT)
             elif command := _command(keys, violation, is_real=True):
                 client.store.run(command)
 
@@ -59,7 +66,9 @@ def _command(keys: QueueKeys, violation: Violation, is_real: bool) -> Command[bo
     """What mends a violation; None for one that is not mended in one step, or not of jobs."""
     parts = violation.subject.split("\0")
     match violation.kind:
-        case "job_in_no_line" | "job_in_no_place" | "facts_of_no_job":
+        case "job_is_damaged" if not violation.is_repairable:
+            return None
+        case "job_in_no_line" | "job_in_no_place" | "facts_of_no_job" | "job_is_damaged":
             return job_checks.mend_job(keys, _id(parts[0]), _DEPTH, is_real)
         case "place_of_no_job" if violation.is_repairable:
             return job_checks.mend_job(keys, _id(parts[1]), _DEPTH, is_real)
@@ -75,10 +84,12 @@ def _command(keys: QueueKeys, violation: Violation, is_real: bool) -> Command[bo
         case "parked_is_not_named" | "parked_is_not_there":
             return job_checks.mend_line(keys, "parked", parts[0], is_real)
         case "unique_key_of_no_job":
-            key, holder = parts[1].encode("latin-1"), str(id_number(parts[0]))
+            # A key that belongs to a type has a zero byte in it.
+            key, holder = "\0".join(parts[1:]).encode("latin-1"), str(id_number(parts[0]))
             return job_checks.mend_trace(keys, "unique_jobs", key, holder, is_real)
         case "window_of_no_key":
-            return job_checks.mend_trace(keys, "windows", parts[0].encode("latin-1"), "", is_real)
+            key = violation.subject.encode("latin-1")
+            return job_checks.mend_trace(keys, "windows", key, "", is_real)
         case "extra_of_no_job" if violation.is_repairable:
             owner = str(id_number(parts[1])).encode()
             return job_checks.mend_trace(keys, parts[0], owner, "", is_real)
@@ -112,7 +123,7 @@ def _mend_count(client: Penstock, keys: QueueKeys, violation: Violation) -> None
     """Every operation changes a count by as much as what it counts, so the excess stays the same
     while jobs come and go.
     """
-    table, field = violation.subject.split("\0")
+    table, field = violation.subject.split("\0", 1)
     key = keys.named(table)
     for _ in range(10):
         found = client.store.call(key, "HGET", key, field)
@@ -120,6 +131,24 @@ def _mend_count(client: Penstock, keys: QueueKeys, violation: Violation) -> None
         right = (whole_number(seen) or 0) - violation.excess
         if client.store.run(job_checks.mend_count(keys, table, field, seen, right)):  # type: ignore[arg-type]
             return
+
+
+def _find_slot(client: Penstock, keys: QueueKeys, name: str) -> None:
+    """Let a schedule fire when it is due next, unless it was changed since."""
+    now_ms, found = client.store.run(job_rules.list_schedules(keys, [name]))
+    for stored in found:
+        if stored.slot_ms is None:
+            slot_ms = next_slot_ms(decode_schedule(stored.definition), now_ms)
+            client.store.run_once(
+                partial(
+                    job_rules.put_schedule,
+                    keys,
+                    name=name,
+                    definition=stored.definition,
+                    slot_ms=slot_ms,
+                    read=stored.as_read,
+                )
+            )
 
 
 def _forget_newest(client: Penstock, keys: QueueKeys, violation: Violation) -> None:

@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING, Literal
 
 from penstock.client._sync.key_scan import scan_all
 from penstock.codec.ids import id_text, stored_id
+from penstock.errors import ProtocolError
 from penstock.model.job_snapshot import JobSnapshot, StoredJob, Stranger
 from penstock.model.numbers import whole_number
+from penstock.model.schedules import decode_schedule
 from penstock.store.commands import checks, job_checks
 from penstock.store.keys import JOB_KEY_TYPES, QUEUE_KEY_TYPES
+from penstock.store.strays import RULES, Strays, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from penstock.connection.store import Store
-    from penstock.model.job_snapshot import Entry, QueueTotals
+    from penstock.model.job_snapshot import DamagedJob, Entry, QueueTotals
+    from penstock.model.schedules import Schedule
     from penstock.store.keys import KeyName, QueueKeys
 
 _WAITING = ("rA:", "sA:", "bA:")
@@ -65,6 +69,8 @@ class _Reader:
         self._keys = keys
         self._owners: dict[str, list[str]] = {}
         self._strangers: list[Stranger] = []
+        self._strays = Strays(keys.queue)
+        self._damaged: dict[str, DamagedJob] = {}
         for name in names:
             self._owners.setdefault(name.kind, []).append(name.owner)
 
@@ -78,6 +84,7 @@ class _Reader:
         snapshot = JobSnapshot(
             queue=self._keys.queue,
             jobs=self._jobs(),
+            damaged=self._damaged_jobs(),
             due=self._times("due"),
             lines=self._lines(),
             parked=self._aside("parked"),
@@ -95,16 +102,17 @@ class _Reader:
             unique=self._ids("unique_jobs", self._all("unique_jobs")),
             windows={key: int(at) for key, at in self._all("windows")},
             busy={key: whole_number(count) or 0 for key, count in self._texts("busy")},
-            types=frozenset(worker for worker, _ in self._texts("types")),
+            types=self._types(),
             suspects=self._suspects(),
             alarms=frozenset(worker for worker, _ in self._scores("alarms")),
             progress=self._known("progress", [id for id, _ in self._all("progress")]),
             logs=frozenset(id_text(int(id)) for id in self._owners.get("log", [])),
             attempts=frozenset(id_text(int(id)) for id in self._owners.get("attempts", [])),
-            schedules=frozenset(name for name, _ in self._texts("schedules")),
+            schedules=self._schedules(),
+            marks=self._rules(),
             slots=frozenset(name for name, _ in self._scores("slots")),
         )
-        return replace(snapshot, strangers=tuple(self._strangers))
+        return replace(snapshot, strangers=tuple(self._strangers), strays=tuple(self._strays.found))
 
     def _id(self, kind: str, entry: bytes, owner: str = "", field: bytes = b"") -> str | None:
         """The id that is stored somewhere; None if it is none, which is noted."""
@@ -139,9 +147,50 @@ class _Reader:
                 page = self._store.run(scan)
                 cursor = page.cursor
                 found |= {job.id: job for job in page.jobs}
+                self._damaged |= {job.id: job for job in page.damaged}
+                self._strangers += page.strangers
                 if cursor == "0":
                     break
         return found
+
+    def _schedules(self) -> dict[str, Schedule | None]:
+        """None for one that cannot be read."""
+        found: dict[str, Schedule | None] = {}
+        for name, definition in self._texts("schedules"):
+            try:
+                found[name] = decode_schedule(definition)
+            except ProtocolError:
+                found[name] = None
+        return found
+
+    def _rules(self) -> bool:
+        """Notes limits, shares and the like that make no sense; whether readers of the history
+        have left marks.
+        """
+        is_marked = False
+        self._members("paused_types")
+        for kind, (is_right, wanted, is_removable) in RULES.items():
+            for name, value in self._texts(kind):
+                is_marked |= kind == "marks"
+                if not is_right(value):
+                    key = self._keys.named(kind)
+                    self._strays.add(key, "hash", name.encode(), wanted, is_removable=is_removable)
+        return is_marked
+
+    def _types(self) -> frozenset[str]:
+        """The workers of which it is known what they handle."""
+        found = self._texts("types")
+        known = [name for name, types in found if types == b"*" or types[:1] == types[-1:] == b"\0"]
+        for name in {name for name, _ in found}.difference(known):
+            wanted = "a worker with what it handles"
+            key = self._keys.types
+            self._strays.add(key, "hash", name.encode(), wanted, is_removable=False)
+        return frozenset(known)
+
+    def _damaged_jobs(self) -> tuple[DamagedJob, ...]:
+        aside = self._all("damaged")
+        found = [job_checks.open_set_aside(id, stored) for id, stored in aside]
+        return (*self._damaged.values(), *found)
 
     def _running(self, totals: QueueTotals) -> dict[str, dict[int, str]]:
         found = {}
@@ -150,7 +199,12 @@ class _Reader:
             flat = self._store.call(key, "HGETALL", key)
             if flat:
                 held = self._ids("running", checks.pairs(flat), worker)
-                found[worker] = {int(process): id for process, id in held.items()}
+                # The queue itself tells of what is no number.
+                found[worker] = {
+                    number: id
+                    for process, id in held.items()
+                    if (number := whole_number(process)) is not None
+                }
         return found
 
     def _lines(self) -> dict[str, tuple[Entry, ...]]:
@@ -183,7 +237,9 @@ class _Reader:
     def _rings(self) -> dict[str, tuple[str, ...]]:
         found = {}
         for level in self._owners.get("ring", []):
-            tenants = [tenant.decode() for tenant, _ in self._all("ring", level)]
+            members = [tenant for tenant, _ in self._all("ring", level)]
+            key = self._keys.named("ring", level)
+            tenants = self._strays.names(key, "zset", members, "the name of a tenant")
             if tenants:
                 found[level] = tuple(tenants)
         return found
@@ -216,10 +272,24 @@ class _Reader:
         return {id: int(at) for id, at in found if id is not None}
 
     def _scores(self, kind: str) -> list[tuple[str, float]]:
-        return [(name, float(score)) for name, score in self._texts(kind)]
+        found = self._all(kind)
+        key = self._keys.named(kind)
+        known = set(self._strays.names(key, "zset", (name for name, _ in found), "a name"))
+        return [
+            (text, float(score))
+            for name, score in found
+            if (text := text_of(name)) is not None and text in known
+        ]
 
     def _texts(self, kind: str) -> list[tuple[str, bytes]]:
-        return [(name.decode(errors="replace"), value) for name, value in self._all(kind)]
+        found = self._all(kind)
+        key = self._keys.named(kind)
+        known = set(self._strays.names(key, "hash", (name for name, _ in found), "a name"))
+        return [
+            (text, value)
+            for name, value in found
+            if (text := text_of(name)) is not None and text in known
+        ]
 
     def _members(self, kind: str) -> frozenset[str]:
         key = self._keys.named(kind)
@@ -227,7 +297,7 @@ class _Reader:
         cursor = b"0"
         while True:
             cursor, page = self._store.call(key, "SSCAN", key, cursor, "COUNT", _PAGE)
-            found.update(name.decode() for name in page)
+            found.update(self._strays.names(key, "set", page, "a name"))
             if cursor == b"0":
                 return frozenset(found)
 

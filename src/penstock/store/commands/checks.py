@@ -12,6 +12,7 @@ from penstock.model.snapshot import Element, QueueSnapshot, Registration, no_num
 from penstock.store.command import Command, unexpected
 from penstock.store.commands.queues import kind_of
 from penstock.store.script import load
+from penstock.store.strays import Strays, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +23,9 @@ DESCRIBE_KEY = load("queues/describe_key")
 READ_QUEUE = load("tasks/read_queue")
 MEND_UNIQUE_KEY = load("tasks/mend_unique_key")
 FORGET_FAILURES = load("tasks/forget_failures")
+
+
+_WORKER = "the name of a worker"
 
 
 class KeyFacts(NamedTuple):
@@ -51,7 +55,7 @@ def read_queue(keys: QueueKeys, workers: Sequence[str], limit: int) -> Command[Q
 
     def decode(reply: list[Any]) -> QueueSnapshot:
         if reply[0] in (b"ok", b"counted"):
-            return queue_snapshot(keys.queue, workers, reply)
+            return queue_snapshot(keys, workers, reply)
         raise unexpected(READ_QUEUE, reply)
 
     return Command(
@@ -105,15 +109,18 @@ def forget_failures(keys: QueueKeys, digest: str, count: int) -> Command[bool]:
     return Command(FORGET_FAILURES, (keys.failures,), (digest, count), decode)
 
 
-def queue_snapshot(queue: str, workers: Sequence[str], reply: list[Any]) -> QueueSnapshot:
+def queue_snapshot(keys: QueueKeys, workers: Sequence[str], reply: list[Any]) -> QueueSnapshot:
     """A reply of `read_queue`, opened."""
     word, meta, ready, dead, members, idle, failures, unique, unique_tasks, *running = reply
     settings = {field.decode(errors="backslashreplace"): value for field, value in pairs(meta)}
     found = {name: whole_number(value) for name, value in settings.items()}
     numbers = {name: number for name, number in found.items() if number is not None}
+    strays = Strays(keys.queue)
+    known = strays.names(keys.members, "set", members, _WORKER)
+    waiting = strays.names(keys.idle, "set", idle, _WORKER)
     head = QueueSnapshot(
-        name=queue,
-        incarnation=settings.get("incarnation", b"").decode(),
+        name=keys.queue,
+        incarnation=settings.get("incarnation", b"").decode(errors="backslashreplace"),
         process=numbers.get("process", 0),
         no_numbers=no_numbers(settings),
         kind=kind_of(settings),
@@ -121,12 +128,13 @@ def queue_snapshot(queue: str, workers: Sequence[str], reply: list[Any]) -> Queu
         max_length=numbers.get("max_length"),
         max_failures=numbers.get("max_failures", DEFAULT_MAX_FAILURES),
         counters=Counters(**{n: numbers.get(n, 0) for n in Counters.__dataclass_fields__}),
-        members=frozenset(worker.decode() for worker in members),
-        idle=frozenset(worker.decode().removeprefix("+") for worker in idle),
+        members=frozenset(known),
+        idle=frozenset(worker.removeprefix("+") for worker in waiting),
     )
     if word == b"counted":
-        return replace(head, ready=ready, dead=dead, held=sum(running))
-    return replace(
+        head = replace(head, ready=ready, dead=dead, held=sum(running))
+        return replace(head, strays=tuple(strays.found))
+    opened = replace(
         head,
         ready=len(ready),
         dead=len(dead),
@@ -134,19 +142,43 @@ def queue_snapshot(queue: str, workers: Sequence[str], reply: list[Any]) -> Queu
         waiting=tuple(open_element(element) for element in reversed(ready)),
         buried=tuple(reversed(dead)),
         running={
-            worker: held_processes(held)
+            worker: held_processes(strays, keys.running(worker), held)
             for worker, held in zip(workers, running, strict=True)
             if held
         },
-        failures={digest.decode(): int(count) for digest, count in pairs(failures)},
+        failures=counted_failures(strays, keys, pairs(failures)),
         unique={key: open_unique(value) for key, value in pairs(unique)},
         unique_tasks=frozenset(unique_tasks),
     )
+    return replace(opened, strays=tuple(strays.found))
 
 
-def held_processes(flat: list[bytes]) -> dict[int, Element]:
-    """The processes of one worker."""
-    return {int(process): open_element(element) for process, element in pairs(flat)}
+def held_processes(strays: Strays, key: str, flat: list[bytes]) -> dict[int, Element]:
+    """The processes of one worker. What is under another name may be a task all the same, which
+    goes back when the worker leaves.
+    """
+    found = {}
+    for process, element in pairs(flat):
+        number = whole_number(process)
+        if number is None:
+            strays.add(key, "hash", process, "the number of a process", is_removable=False)
+        else:
+            found[number] = open_element(element)
+    return found
+
+
+def counted_failures(
+    strays: Strays, keys: QueueKeys, counts: Sequence[tuple[bytes, bytes]]
+) -> dict[str, int]:
+    """Digest of a task -> how often it has failed."""
+    found = {}
+    for digest, count in counts:
+        name, number = text_of(digest), whole_number(count)
+        if name is None or number is None:
+            strays.add(keys.failures, "hash", digest, "a task with a number of failures")
+        else:
+            found[name] = number
+    return found
 
 
 def open_registration(entry: bytes) -> Registration:

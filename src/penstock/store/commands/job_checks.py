@@ -5,13 +5,22 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from penstock.codec.ids import id_text, stored_id
-from penstock.model.job_snapshot import Entry, QueueTotals, StoredHead, StoredJob
+from penstock.codec.damaged import describe_damaged
+from penstock.codec.ids import id_text, shown_id, stored_id
+from penstock.model.job_snapshot import (
+    DamagedJob,
+    Entry,
+    QueueTotals,
+    StoredHead,
+    StoredJob,
+    Stranger,
+)
 from penstock.model.jobs import JOB_STATES, STATES_BY_CODE
 from penstock.model.numbers import whole_number
 from penstock.store.command import Command, unexpected
 from penstock.store.commands.jobs import check_jobs
 from penstock.store.script import Script, load
+from penstock.store.strays import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,6 +58,9 @@ class ScannedJobs(NamedTuple):
     cursor: str
     """where to go on; 0 after the last"""
     jobs: list[StoredJob]
+    damaged: list[DamagedJob]
+    strangers: list[Stranger]
+    """what is stored as a job under no id"""
 
 
 def scan_jobs(
@@ -60,8 +72,17 @@ def scan_jobs(
 
     def decode(reply: list[Any]) -> ScannedJobs:
         if reply[0] == b"ok":
-            found = [_stored_job(fields, table == "jobs") for fields in reply[2:]]
-            return ScannedJobs(reply[1].decode(), found)
+            found = [fields for fields in reply[2:] if stored_id(fields[0]) is not None]
+            return ScannedJobs(
+                reply[1].decode(),
+                [_stored_job(fields, table == "jobs") for fields in found if len(fields) > 5],
+                [_damaged_job(*fields) for fields in found if len(fields) == 5],
+                [
+                    Stranger(table, "", b"", fields[0])
+                    for fields in reply[2:]
+                    if stored_id(fields[0]) is None
+                ],
+            )
         check_jobs(keys, SCAN_JOBS, reply)
         raise unexpected(SCAN_JOBS, reply)
 
@@ -144,10 +165,17 @@ def _totals_of(reply: list[Any]) -> QueueTotals:
     return QueueTotals(
         now_ms=int(now),
         meta=known,
-        members=frozenset(worker.decode() for worker in members),
-        idle=frozenset(worker.decode().removeprefix("+") for worker in idle),
+        # What is no name is told when the queue itself is read.
+        members=frozenset(name for worker in members if (name := text_of(worker)) is not None),
+        idle=frozenset(
+            name.removeprefix("+") for worker in idle if (name := text_of(worker)) is not None
+        ),
         sizes=dict(zip(_SIZES, sizes, strict=True)),
-        held={worker.decode(): n for worker, n in zip(held[::2], held[1::2], strict=True) if n},
+        held={
+            worker.decode(errors="backslashreplace"): n
+            for worker, n in zip(held[::2], held[1::2], strict=True)
+            if n
+        },
         states={
             state: whole_number(count) or 0 for state, count in zip(JOB_STATES, counts, strict=True)
         },
@@ -172,11 +200,24 @@ def _stored_job(fields: list[Any], has_record: bool) -> StoredJob:
         updated_ms=updated,
         finished_ms=finished,
         process=process,
-        worker=worker.decode(),
+        worker=worker.decode(errors="backslashreplace"),
         bytes=size,
         outcome_bytes=outcome,
         head=_stored_head(*fields[15:]),
     )
+
+
+def _damaged_job(
+    id: bytes, has_record: int, record_bytes: int, has_facts: int, facts_bytes: int
+) -> DamagedJob:
+    sizes = (("record", has_record, record_bytes), ("facts", has_facts, facts_bytes))
+    found = [f"{size} bytes of its {name}" for name, is_there, size in sizes if is_there]
+    return DamagedJob(shown_id(id), f"{' and '.join(found)} are there", is_set_aside=False)
+
+
+def open_set_aside(id: bytes, stored: bytes) -> DamagedJob:
+    """A job that was set aside, and what can still be said of it."""
+    return DamagedJob(shown_id(id), describe_damaged(stored), is_set_aside=True)
 
 
 @lru_cache(maxsize=4096)
@@ -187,9 +228,9 @@ def _stored_head(flags: int, priority: int, attempts: int, *texts: bytes) -> Sto
         flags,
         priority,
         attempts,
-        kind.decode(),
-        tenant.decode(),
-        key.decode(),
+        kind.decode(errors="backslashreplace"),
+        tenant.decode(errors="backslashreplace"),
+        key.decode(errors="backslashreplace"),
         unique,
         _split(tags),
         _split(words),
@@ -197,4 +238,4 @@ def _stored_head(flags: int, priority: int, attempts: int, *texts: bytes) -> Sto
 
 
 def _split(joined: bytes) -> tuple[str, ...]:
-    return tuple(part.decode() for part in joined.split(b"\0")) if joined else ()
+    return tuple(joined.decode(errors="backslashreplace").split("\0")) if joined else ()

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.codec.handed_out import HandedOutJobs, open_handed_out
-from penstock.codec.ids import id_text
+from penstock.codec.ids import id_text, shown_id
 from penstock.codec.layouts import unknown_layout
 from penstock.errors import JobConflict, QueueFull, StoreError, WrongKind
 from penstock.model.claims import Claim
@@ -293,11 +293,12 @@ def _claim(
         raise unexpected(script, reply)
     wait_ms = int(reply[at + 1])
     schedules = [name.decode() for name in reply[at + 2]]
+    damaged = [shown_id(id) for id in reply[at + 3]]
     if word != b"ok":
-        return Claim(word.decode(), (), 0, refused, wait_ms, schedules)
-    first_process = int(reply[at + 3])
-    jobs = HandedOutJobs(first_process, reply[at + 4 :])
-    return Claim("ok", jobs, first_process, refused, wait_ms, schedules)
+        return Claim(word.decode(), (), 0, refused, wait_ms, schedules, damaged)
+    first_process = int(reply[at + 4])
+    jobs = HandedOutJobs(first_process, reply[at + 5 :])
+    return Claim("ok", jobs, first_process, refused, wait_ms, schedules, damaged)
 
 
 def _full(keys: QueueKeys, reply: list[Any]) -> QueueFull:

@@ -95,9 +95,9 @@ if tag ~= '' then redis.call('ZADD', keeps, lib.whole(now + tonumber(keep_ms)), 
 if kind == 'jobs' then
   redis.call('HSET', meta, 'kind', 'jobs', 'layout', stored_layout or layout)
 else
-  redis.call('HINCRBY', meta, 'enqueued', 0)
+  redis.pcall('HINCRBY', meta, 'enqueued', 0)
 end
-redis.call('HINCRBY', meta, 'staged', rows)
+redis.pcall('HINCRBY', meta, 'staged', rows)
 redis.call('HSET', meta, 'moved_at', lib.whole(now))
 local base = string.sub(meta, 1, -5)
 local prefix = base .. 'stage:'

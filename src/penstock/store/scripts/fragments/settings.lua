@@ -4,7 +4,7 @@ lib.SETTINGS = {'incarnation', 'kind', 'layout', 'process', 'turn', 'newest', 'p
   'max_failures', 'ageing_ms', 'keep_ms', 'keep_dead_ms', 'keep_count', 'keep_bytes', 'history_length', 'history_cap',
   'marked_until', 'waiting_bytes', 'kept_bytes', 'enqueued', 'sent', 'started', 'finished', 'stopped', 'failed',
   'crashed', 'lost', 'interrupted', 'refused', 'done', 'dead', 'cancelled', 'deleted', 'removed', 'retried',
-  'discarded', 'staged', 'merged', 'moved_at', 'partitions', 'version', 'expire_ms'}
+  'discarded', 'damaged', 'staged', 'merged', 'moved_at', 'partitions', 'version', 'expire_ms'}
 
 function lib.settings_of(meta)
   local found = {}

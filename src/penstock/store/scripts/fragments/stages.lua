@@ -3,14 +3,17 @@
 -- which is next.
 
 -- The key of the stage, the index of its next chunk, the chunk (an array) and the number of stages; nil if there is
--- nothing to move.
+-- nothing to move, or what is next cannot be read: then nothing behind it is moved either, until fsck has mended it.
 function lib.next_chunk(moving, base)
   local stages = redis.call('LLEN', moving)
   if stages == 0 then return nil end
   local name, chunks = string.match(redis.call('LINDEX', moving, 0), '^(%S+) (%d+)$')
+  if not name then return nil end
   local stage = base .. 'stage:' .. name
   local index = lib.whole(tonumber(chunks) - redis.call('HLEN', stage))
-  return stage, index, cmsgpack.unpack(redis.call('HGET', stage, index)), stages
+  local is_well, chunk = pcall(cmsgpack.unpack, redis.call('HGET', stage, index) or '')
+  if not is_well or type(chunk) ~= 'table' then return nil end
+  return stage, index, chunk, stages
 end
 
 -- Takes a chunk out of its stage but for the rest that was not moved. A stage goes with its last chunk.
@@ -26,7 +29,7 @@ end
 -- Drops up to so many stages with all that they hold.
 function lib.drop_stages(moving, base, limit)
   for _ = 1, math.min(limit, redis.call('LLEN', moving)) do
-    redis.call('UNLINK', base .. 'stage:' .. string.match(redis.call('LPOP', moving), '^%S+'))
+    redis.call('UNLINK', base .. 'stage:' .. (string.match(redis.call('LPOP', moving), '^%S+') or ''))
   end
 end
 

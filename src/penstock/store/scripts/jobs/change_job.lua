@@ -25,7 +25,8 @@ lib.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs'}, zset = {'level
 local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 local facts = lib.read_facts(keys, {id})[1]
-if not facts then return lib.end_early(memory, operation, {'absent'}) end
+local record = facts and redis.call('HGET', keys.jobs, id)
+if not record or not lib.is_record_of(record, facts) then return lib.end_early(memory, operation, {'absent'}) end
 local now, changes = lib.now_ms(), lib.new_changes()
 local due = change == 'delay' and now + tonumber(value) or tonumber(value)
 local state = facts.state
@@ -49,7 +50,6 @@ if change == 'priority' then
   facts.updated = now
   lib.enter_state(changes, facts.state, facts, id)
   -- The record is what a worker gets, so it must say the same.
-  local record = redis.call('HGET', keys.jobs, id)
   local _, data_at = lib.facts_of_record(record)
   redis.call('HSET', keys.jobs, id, lib.pack_record(facts.created, facts.number, head, string.sub(record, data_at)))
 else

@@ -25,7 +25,7 @@ end
 
 say('paused', redis.call('HGET', keys.meta, 'paused') and 1 or 0)
 say('type_paused', redis.call('SISMEMBER', keys.paused_types, head.type))
-say('running', tonumber(redis.call('HGET', keys.meta, 'uA:') or '0'))
+say('running', tonumber(redis.call('HGET', keys.meta, 'uA:') or '0') or 0)
 local handlers, workers = {}, redis.call('HGETALL', keys.types)
 for index = 1, #workers, 2 do
   if lib.handles(workers[index + 1], head.type) then handlers[#handlers + 1] = workers[index] end
@@ -66,7 +66,7 @@ if facts.state == lib.READY then
   local at = is_aside and 0 or redis.call('LPOS', line, entry, 'MAXLEN', depth + 1)
   say('ahead_in_line', at or -1)
   say('tenants', redis.call('ZCARD', keys['ring:'] .. lib.whole(head.priority)))
-  say('share', tonumber(redis.call('HGET', keys.shares, head.tenant) or '1'))
+  say('share', tonumber(redis.call('HGET', keys.shares, head.tenant) or '1') or 1)
   local function say_limit(name, key)
     local limit = lib.open_limit(keys, key, now)
     if not limit or lib.room_in(limit) >= 1 then return end

@@ -13,6 +13,7 @@ if refusal then return refusal end
 local processes = redis.call('HKEYS', running)
 local reply = {'ok'}
 for index, text in ipairs(lib.get_fields(keys.facts, lib.get_fields(running, processes))) do
-  if text and lib.has(lib.open_facts(text).marks, lib.CANCEL_ASKED) then reply[#reply + 1] = processes[index] end
+  local facts = text and lib.facts_in(text)
+  if facts and lib.has(facts.marks, lib.CANCEL_ASKED) then reply[#reply + 1] = processes[index] end
 end
 return reply

@@ -19,8 +19,9 @@ end
 local ids, reply = lib.get_fields(running, processes), {'ok'}
 local records, texts = lib.get_fields(keys.jobs, ids), lib.get_fields(keys.facts, ids)
 for index, process in ipairs(processes) do
-  if records[index] and texts[index] then
-    local facts, size = lib.open_facts(texts[index]), #reply
+  local facts, size = texts[index] and lib.facts_in(texts[index]), #reply
+  -- What cannot be read is set aside when the worker leaves.
+  if records[index] and facts and lib.is_record_of(records[index], facts) then
     reply[size + 1], reply[size + 2], reply[size + 3] = process, ids[index], records[index]
     reply[size + 4] = lib.whole(facts.failures) .. ' ' .. lib.whole(facts.crashes)
   end

@@ -15,7 +15,7 @@
 --         {'tasks'}                  the queue was made anew as another kind; leave_queue is for those
 --         {'other_layout', layout}          the queue was written by another version
 -- include clock channels memory chunks wake model forms
--- include from jobs: keys queue records changes lines endings limits choose settle
+-- include from jobs: keys queue records changes lines endings damaged limits choose settle
 local memory, keys, running = KEYS[1], lib.keys_beside(KEYS[2]), KEYS[3]
 local operation, worker, lost, death = unpack(ARGV)
 
@@ -36,7 +36,7 @@ local is_other = settings.kind == 'logs' or (settings.enqueued and not settings.
 if is_other then return lib.end_early(memory, operation, {'tasks'}) end
 local processes = redis.call('HKEYS', running)
 local ids = lib.get_fields(running, processes)
-local now, all, held = lib.now_ms(), lib.read_facts(keys, ids), {}
+local now, all, held, unreadable = lib.now_ms(), lib.read_facts(keys, ids), {}, {}
 for index, facts in ipairs(all) do
   if facts then
     -- What is still held when the worker goes has begun, as far as is known: it must not run twice if that was asked
@@ -45,6 +45,8 @@ for index, facts in ipairs(all) do
     local ran_us = lib.whole(math.max(1, (now - facts.started) * 1000))
     held[#held + 1] = {processes[index], ids[index], facts, is_over and 'lost' or 'stopped', ran_us, '0', '0', '',
       is_over and death or ''}
+  else
+    unreadable[#unreadable + 1] = {processes[index], ids[index]}
   end
 end
 lib.check_settling(keys, held)
@@ -56,6 +58,7 @@ redis.call('SREM', keys.idle, worker, '+' .. worker)
 redis.call('HDEL', keys.types, worker)
 redis.call('ZREM', keys.alarms, worker)
 redis.call('HDEL', keys.suspects, worker)
+for _, found in ipairs(unreadable) do lib.set_aside_held(keys, changes, running, found[1], found[2], now) end
 local back, unparked = lib.settle_jobs(keys, changes, running, worker, held, now)
 lib.write_changes(keys, changes, now)
 redis.call('DEL', running)

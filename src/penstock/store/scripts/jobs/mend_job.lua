@@ -1,5 +1,7 @@
 -- Put a job where its state says that it stands, if it is not there; for repairs.
 --
+-- One that cannot be read is set aside, byte for byte.
+--
 -- One step, and everything is looked at before anything is written, so a job that is where it should be stays as it
 -- is.
 --
@@ -11,14 +13,23 @@
 -- Returns {'ok', wrong}       1 if something was wrong
 --         {'other_layout', layout}   the queue was written by another version
 -- include clock channels chunks wake model forms
--- include from jobs: keys records changes lines
+-- include from jobs: keys queue records changes lines endings damaged
 local keys = lib.keys_beside(KEYS[1])
 local write, id, depth = ARGV[1] == '1', ARGV[2], tonumber(ARGV[3])
 
-lib.guard(keys, {hash = {'meta', 'jobs', 'facts'}, zset = {'levels', 'due', 'finished', 'buried'}, set = {'idle'}})
+lib.guard(keys, {hash = {'meta', 'jobs', 'facts', 'damaged'}, zset = {'levels', 'due', 'finished', 'buried'}, set = {'idle'}})
 local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 local record, facts = redis.call('HGET', keys.jobs, id), lib.read_facts(keys, {id})[1]
+local text = redis.call('HGET', keys.facts, id)
+local is_damaged = (record or text) and not facts
+if record and text and facts then is_damaged = not lib.is_record_of(record, facts) end
+if is_damaged and write then
+  local changes, now = lib.new_changes(), lib.now_ms()
+  lib.set_aside(keys, changes, id, 'fsck', now)
+  lib.write_changes(keys, changes, now)
+end
+if is_damaged then return {'ok', 1} end
 local state = record and facts.state or ''
 
 -- A line that is longer than `depth` is not searched to its end: the job may be there.

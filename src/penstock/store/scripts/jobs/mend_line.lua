@@ -33,6 +33,7 @@ elseif kind == 'parked' then
     {'ZADD', keys.unparks, lib.whole(lib.now_ms()), name}, {'ZREM', keys.unparks, name})
 else
   local priority, tenant = string.match(kind == 'ring' and name .. ':' or name, '^(-?%d+):(.*)$')
+  if not priority then priority, tenant = name, '' end -- no script has written this, and it is nowhere
   local ring = keys['ring:'] .. priority
   local tenants = redis.call('ZCARD', ring)
   if kind == 'line' then

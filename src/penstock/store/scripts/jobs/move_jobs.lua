@@ -77,7 +77,7 @@ lib.guard_admission(keys)
 local refusal = lib.refuse_kind(keys)
 if refusal then return refuse(refusal) end
 local stage, index, groups = lib.next_chunk(keys.moving, keys.base)
-local staged = tonumber(redis.call('HGET', keys.meta, 'staged') or '0')
+local staged = tonumber(redis.call('HGET', keys.meta, 'staged') or '0') or 0
 if not stage then return refuse({'empty'}) end
 local waiting, bytes = lib.waiting_jobs(keys), tonumber(keys.settings.waiting_bytes) or 0
 local max_length, max_bytes = tonumber(keys.settings.max_length), tonumber(keys.settings.max_bytes)
@@ -103,6 +103,6 @@ lib.admit_jobs(keys, sending, now)
 lib.remove_chunk(keys.moving, stage, index, rest)
 local merged = #sending.existing
 local moved = sending.added + merged
-redis.call('HINCRBY', keys.meta, 'merged', merged)
+redis.pcall('HINCRBY', keys.meta, 'merged', merged)
 redis.call('HSET', keys.meta, 'staged', lib.whole(staged - moved), 'moved_at', lib.whole(now))
 return lib.remember(memory, operation, {'ok', moved, merged, staged - moved})

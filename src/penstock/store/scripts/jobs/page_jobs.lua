@@ -32,7 +32,7 @@ end
 local directory = keys['pages:'] .. listing
 local range, start, stop = 'ZRANGEBYSCORE', from == '' and '-inf' or from, '+inf'
 if is_newest then range, start, stop = 'ZREVRANGEBYSCORE', from == '' and '+inf' or from, '-inf' end
-local reply = {'ok', tonumber(redis.call('HGET', keys.meta, listing) or '0')}
+local reply = {'ok', tonumber(redis.call('HGET', keys.meta, listing) or '0') or 0}
 local found, is_first = 0, true
 local pages = redis.call(range, directory, start, stop, 'LIMIT', 0, limit + 1)
 for _, page in ipairs(pages) do

@@ -13,17 +13,30 @@ local keys = lib.keys_beside(KEYS[1])
 local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 
+-- What cannot be read is as if it were not there, and `penstock fsck` tells of it; but for what another version may
+-- have written, of which the layout is told. Layouts are small numbers.
+local MOST_LAYOUTS = 31
+local function layout_of_another(text)
+  local layout = string.byte(text) or 0
+  return layout > 0 and layout <= MOST_LAYOUTS and layout ~= lib.LAYOUT and string.char(layout) or ''
+end
+
+local function read(id)
+  local facts = redis.call('HGET', keys.facts, id) or ''
+  local opened = facts ~= '' and lib.facts_in(facts)
+  if facts ~= '' and not opened then return '', layout_of_another(facts), false end
+  if ARGV[1] ~= '1' and opened then return '', facts, opened end
+  local record = redis.call('HGET', keys.jobs, id) or ''
+  local is_well, _, data_at = pcall(lib.facts_of_record, record)
+  if not is_well then return layout_of_another(record), '', false end
+  return ARGV[1] == '1' and record or string.sub(record, 1, data_at - 1), facts, opened
+end
+
 local reply = {'ok'}
 for index = 2, #ARGV do
   local id = ARGV[index]
-  local facts = redis.call('HGET', keys.facts, id) or ''
-  local record = ''
-  if ARGV[1] == '1' or facts == '' then record = redis.call('HGET', keys.jobs, id) or '' end
-  if ARGV[1] ~= '1' and record ~= '' then
-    local _, data_at = lib.facts_of_record(record)
-    record = string.sub(record, 1, data_at - 1)
-  end
-  local has_progress = facts ~= '' and lib.has(lib.open_facts(facts).marks, lib.HAS_PROGRESS)
+  local record, facts, opened = read(id)
+  local has_progress = opened and lib.has(opened.marks, lib.HAS_PROGRESS)
   reply[#reply + 1] = record
   reply[#reply + 1] = facts
   reply[#reply + 1] = has_progress and redis.call('HGET', keys.progress, id) or ''

@@ -17,7 +17,7 @@ local operation = ARGV[1]
 local done = lib.recall(memory, operation)
 if done then return done end
 
-lib.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs', 'progress'},
+lib.guard(keys, {hash = {'meta', 'jobs', 'facts', 'unique_jobs', 'progress', 'damaged'},
   zset = {'due', 'finished', 'buried', 'windows'}, stream = {'history'}})
 local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
@@ -30,7 +30,9 @@ local now, changes = lib.now_ms(), lib.new_changes()
 lib.allow_when_full(memory)
 for index, facts in ipairs(all) do
   local id = ids[index]
-  if not facts or seen[id] then
+  if not facts and not seen[id] and redis.call('HDEL', keys.damaged, id) == 1 then
+    reply[index + 1] = 'removed'
+  elseif not facts or seen[id] then
     reply[index + 1] = 'absent'
   elseif facts.state == lib.RUNNING then
     reply[index + 1] = facts.state

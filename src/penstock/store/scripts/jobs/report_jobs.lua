@@ -15,7 +15,7 @@
 -- ARGV[6] reports...  bytes   process, outcome (done, failed, final, crashed, stopped, cancelled), ran_us, cpu_us,
 --                             delay_ms, reason, payload (result or error); each 7 arguments
 --
--- Returns {refused, 'ok', wait_ms, schedules, first_process_id, id, record, 'failures crashes', ...}
+-- Returns {refused, 'ok', wait_ms, schedules, damaged, first_process_id, id, record, 'failures crashes', ...}
 --         {refused, 'idle'}         nothing was to be started
 --         {refused, 'empty'}        nothing can be handed out now
 --         {refused, 'again'}        there is more to look at; ask again
@@ -26,8 +26,8 @@
 --         {refused, 'too_many'}     the worker holds `max_held` jobs already
 --         {refused, 'tasks'}        the queue holds plain tasks
 --         {refused, 'other_layout', layout}  the queue was written by another version
--- include clock channels memory chunks wake model forms
--- include from jobs: keys queue types records changes lines endings limits choose hand_out settle
+-- include clock channels memory chunks wake processes model forms
+-- include from jobs: keys queue types records changes lines endings damaged limits choose hand_out settle
 local memory, running = KEYS[1], KEYS[3]
 local operation, worker, limit, wait, max_held = unpack(ARGV, 1, 5)
 
@@ -35,10 +35,10 @@ local done = lib.recall(memory, operation)
 
 local keys, FIRST, EACH = lib.keys_beside(KEYS[2]), 6, 7
 local claim = {worker = worker, memory = memory, running = running, limit = tonumber(limit), wait = wait ~= '0',
-  takes_unasked = wait == '2', max_held = tonumber(max_held)}
+  takes_unasked = wait == '2', max_held = tonumber(max_held), damaged = {}}
 
 if done then
-  local reply = lib.repeat_hand_out(keys, claim, done)
+  local reply = lib.answer_of(lib.repeat_hand_out(keys, claim, done), {})
   table.insert(reply, 1, done[2] or {})
   return reply
 end
@@ -59,19 +59,28 @@ for index = 1, #processes do
     refused[#refused + 1] = processes[index]
   end
 end
-local held = {}
+local held, unreadable = {}, {}
 for index, facts in ipairs(lib.read_facts(keys, held_ids)) do
-  local at = places[index]
-  held[index] = {ARGV[at], held_ids[index], facts, unpack(ARGV, at + 1, at + EACH - 1)}
+  local at, id = places[index], held_ids[index]
+  if facts then
+    held[#held + 1] = {ARGV[at], id, facts, unpack(ARGV, at + 1, at + EACH - 1)}
+  else
+    unreadable[#unreadable + 1] = {ARGV[at], id}
+    refused[#refused + 1] = ARGV[at]
+  end
 end
 lib.check_settling(keys, held)
 
 lib.allow_when_full(memory)
-claim.is_begun = #held > 0
+claim.is_begun = #held + #unreadable > 0
+for _, found in ipairs(unreadable) do
+  lib.set_aside_held(keys, changes, running, found[1], found[2], now)
+  claim.damaged[#claim.damaged + 1] = found[2]
+end
 if #refused > 0 and keys.settings.incarnation then lib.tally(changes, 'refused', #refused) end
 local back, unparked = lib.settle_jobs(keys, changes, running, worker, held, now)
 local reply = {'idle', -1, {}}
-claim.held = claim.held - #held
+claim.held = claim.held - #held - #unreadable
 if claim.limit > 0 then reply = lib.hand_out(keys, changes, claim, now) end
 lib.purge_some(keys, changes, operation, #held, now)
 -- Jobs that wait again, and slots that are free again, are for idle workers.
@@ -83,5 +92,6 @@ end
 if changes.due_at then lib.wake_for_alarm(keys, changes.due_at, now) end
 lib.write_changes(keys, changes, now)
 lib.remember_hand_out(memory, operation, reply, refused)
+lib.answer_of(reply, claim.damaged)
 table.insert(reply, 1, refused)
 return reply

@@ -10,6 +10,7 @@
 -- Returns {'ok', cursor, {id, has_facts, state, marks, number, turn, failures, crashes, since, updated, finished,
 --                     process, worker, bytes, outcome_bytes, flags, priority, attempts, type, tenant, key, unique,
 --                     tags, words}, ...}
+--         for a job that cannot be read only {id, has_record, record_bytes, has_facts, facts_bytes}
 --         {'other_layout', layout}   the queue was written by another version
 -- include clock chunks model forms
 -- include from jobs: keys records
@@ -24,13 +25,19 @@ for index = 1, #found, 2 do ids[#ids + 1] = found[index] end
 local others = lib.get_fields(table_ == 'jobs' and keys.facts or keys.jobs, ids)
 local reply = {'ok', page[1]}
 for index, id in ipairs(ids) do
-  local facts
+  local facts, is_damaged, value, other = false, false, found[2 * index], others[index]
   if table_ == 'jobs' then
-    facts = others[index] and lib.open_facts(others[index]) or lib.facts_of_record(found[2 * index])
-  elseif not others[index] then
-    facts = lib.open_facts(found[2 * index])
+    if other then facts = lib.facts_in(other) else facts = lib.facts_in_record(value) end
+    is_damaged = not facts or not lib.is_record_of(value, facts)
+  elseif not other then
+    facts = lib.facts_in(value)
+    is_damaged = not facts
   end
-  if facts then
+  if is_damaged then
+    local record, text = value, other
+    if table_ == 'facts' then record, text = other, value end
+    reply[#reply + 1] = {id, record and 1 or 0, #(record or ''), text and 1 or 0, #(text or '')}
+  elseif facts then
     local head = facts.head
     reply[#reply + 1] = {id, others[index] and 1 or 0, facts.state, facts.marks, lib.whole(facts.number),
       lib.whole(facts.turn), facts.failures, facts.crashes, lib.whole(facts.since), lib.whole(facts.updated),

@@ -13,8 +13,9 @@
 -- ARGV[4] wait       int     1: wake this worker when there is work again; 2: or hand it one unasked
 -- ARGV[5] max_held   int     how many jobs of a queue one worker may hold
 --
--- Every reply goes on with: wait_ms (when to look again; -1: when woken), the schedules that are due.
--- Returns {'ok', wait_ms, schedules, first_process_id, id, record, 'failures crashes', ...}   process ids follow on
+-- Every reply goes on with: wait_ms (when to look again; -1: when woken), the schedules that are due, and the jobs
+-- that could not be read and were set aside.
+-- Returns {'ok', wait_ms, schedules, damaged, first_process_id, id, record, 'failures crashes', ...}   ids follow on
 --         {'empty'}        nothing can be handed out now
 --         {'again'}        there is more to look at; ask again
 --         {'apart'}        what is next must not run beside what the worker holds
@@ -24,15 +25,15 @@
 --         {'too_many'}     the worker holds `max_held` jobs already
 --         {'tasks', kind}  the queue holds plain tasks, or is a log
 --         {'other_layout', layout}  the queue was written by another version
--- include clock channels memory chunks wake model forms
--- include from jobs: keys queue types records changes lines endings limits choose hand_out
+-- include clock channels memory chunks wake processes model forms
+-- include from jobs: keys queue types records changes lines endings damaged limits choose hand_out
 local memory, keys, running = KEYS[1], lib.keys_beside(KEYS[2]), KEYS[3]
 local operation, worker, limit, wait, max_held = unpack(ARGV)
 local claim = {worker = worker, memory = memory, running = running, limit = tonumber(limit), wait = wait ~= '0',
-  takes_unasked = wait == '2', max_held = tonumber(max_held)}
+  takes_unasked = wait == '2', max_held = tonumber(max_held), damaged = {}}
 
 local done = lib.recall(memory, operation)
-if done then return lib.repeat_hand_out(keys, claim, done) end
+if done then return lib.answer_of(lib.repeat_hand_out(keys, claim, done), {}) end
 
 local refusal = lib.guard_work(keys, claim)
 if refusal then return refusal end
@@ -46,4 +47,4 @@ else
 end
 lib.write_changes(keys, changes, now)
 lib.remember_hand_out(memory, operation, reply)
-return reply
+return lib.answer_of(reply, claim.damaged)

@@ -41,7 +41,7 @@ for _, entry in ipairs(entries) do
     removed = removed + 1
   end
 end
-if removed > 0 then redis.call('HINCRBY', meta, 'cancelled', removed) end
+if removed > 0 then redis.pcall('HINCRBY', meta, 'cancelled', removed) end
 -- An equal task that is started after this is not meant, however late the event arrives.
 lib.publish(cancel, last_process .. ' ' .. task)
 return lib.remember(memory, operation, {'ok', removed})

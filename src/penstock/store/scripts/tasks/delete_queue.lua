@@ -37,7 +37,7 @@ if not incarnation then
   return lib.end_early(memory, operation, {'no_queue'})
 end
 if kind then return lib.end_early(memory, operation, {'jobs', kind}) end
-local function count(value) return tonumber(value or '0') end
+local function count(value) return tonumber(value) or 0 end
 local running = count(started) - count(finished) - count(stopped) - count(failed) - count(lost)
 local waiting, buried = redis.call('LLEN', ready), redis.call('LLEN', dead)
 redis.call('HLEN', failures) -- a key of the wrong type must be found before the first write
@@ -53,7 +53,7 @@ lib.drop_stages(moving, string.sub(meta, 1, -5), stages)
 redis.call('UNLINK', ready, failures, dead, unique, unique_tasks, batches, batch_times, keeps)
 if running > 0 then
   -- Recounting must still come out right: what went is written down where the counters are.
-  redis.call('HINCRBY', meta, 'deleted', waiting + buried)
+  redis.pcall('HINCRBY', meta, 'deleted', waiting + buried)
   redis.call('HDEL', meta, 'staged', 'moved_at')
   incarnation = ''
 else

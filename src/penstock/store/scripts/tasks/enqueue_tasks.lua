@@ -43,7 +43,7 @@ if not known then lib.create_queue(meta, incarnation) end
 for first = FIRST_TASK, #ARGV, 1000 do
   length = redis.call('LPUSH', ready, unpack(ARGV, first, math.min(first + 999, #ARGV)))
 end
-redis.call('HINCRBY', meta, 'enqueued', count)
+redis.pcall('HINCRBY', meta, 'enqueued', count)
 lib.publish(work, count)
 lib.wake_workers(idle, wake, count)
 return lib.remember(memory, operation, {'ok', length})

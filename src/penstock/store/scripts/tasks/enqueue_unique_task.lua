@@ -57,7 +57,7 @@ if not known then lib.create_queue(meta, incarnation) end
 length = redis.call('LPUSH', ready, lib.unique_element(key, holder, task))
 redis.call('HSET', unique, key, holder .. task)
 redis.call('ZADD', unique_tasks, 0, lib.unique_entry(key, task))
-redis.call('HINCRBY', meta, 'enqueued', 1)
+redis.pcall('HINCRBY', meta, 'enqueued', 1)
 lib.publish(work, 1)
 lib.wake_workers(idle, wake, 1)
 return lib.remember(memory, operation, {'ok', length})

@@ -35,7 +35,7 @@ redis.call('HLEN', failures)
 redis.call('HLEN', unique)
 redis.call('ZCARD', unique_tasks)
 local exists, own_maximum = unpack(redis.call('HMGET', meta, 'incarnation', 'max_failures'))
-max_failures = tonumber(own_maximum or max_failures)
+max_failures = tonumber(own_maximum) or tonumber(max_failures) -- one that is no number is none
 local elements = lib.get_fields(running, processes)
 
 local failed, held, refused = {}, {}, {}
@@ -52,12 +52,12 @@ lib.call_in_chunks('HDEL', running, failed)
 local again, buried = lib.count_failures(held, failures, max_failures)
 lib.call_in_chunks('LPUSH', ready, again)
 lib.bury_tasks(buried, dead, unique, unique_tasks, failures)
-if #failed > 0 then redis.call('HINCRBY', meta, 'failed', #failed) end
+if #failed > 0 then redis.pcall('HINCRBY', meta, 'failed', #failed) end
 if #again > 0 then
   lib.publish(work, #again)
   lib.wake_workers(idle, wake, #again)
 end
-if #refused > 0 and exists then redis.call('HINCRBY', meta, 'refused', #refused) end
+if #refused > 0 and exists then redis.pcall('HINCRBY', meta, 'refused', #refused) end
 local reply = {'ok', #buried}
 for index = 1, #refused do reply[index + 2] = refused[index] end
 return lib.remember(memory, operation, reply)

@@ -31,7 +31,7 @@
 --         {refused, 'not_working'}  the worker has not started work here, or was failed since
 --         {refused, 'too_many'}     the worker holds `max_held` tasks already
 --         {refused, 'jobs'}         the queue was deleted and holds jobs now
--- include channels memory chunks wake forms
+-- include clock channels memory chunks wake processes forms
 -- include from tasks: element leave start claim
 local memory, ready, running, meta, members, idle, failures, unique, unique_tasks = unpack(KEYS)
 local operation, worker, limit, wait, wake, max_held, max_failures, done_channel, count =
@@ -76,8 +76,8 @@ lib.allow_when_full(memory)
 lib.call_in_chunks('HDEL', running, finished)
 lib.forget_tasks(held, unique, unique_tasks, failures)
 if exists then
-  if #finished > 0 then redis.call('HINCRBY', meta, 'finished', #finished) end
-  if #refused > 0 then redis.call('HINCRBY', meta, 'refused', #refused) end
+  if #finished > 0 then redis.pcall('HINCRBY', meta, 'finished', #finished) end
+  if #refused > 0 then redis.pcall('HINCRBY', meta, 'refused', #refused) end
 end
 if #finished > 0 and lib.has_subscribers(done_channel) then
   for index = 1, count do

@@ -42,7 +42,7 @@ redis.call('ZCARD', unique_tasks)
 redis.call('HLEN', types)
 local waiting = redis.call('LLEN', ready)
 local own_maximum, kind = unpack(redis.call('HMGET', meta, 'max_failures', 'kind'))
-max_failures = tonumber(own_maximum or max_failures)
+max_failures = tonumber(own_maximum) or tonumber(max_failures) -- one that is no number is none
 if kind == 'jobs' then return lib.end_early(memory, operation, {'jobs'}) end
 -- Equal lengths let text be compared as numbers; the front is pushed last, so the newest comes first.
 table.sort(processes, function(a, b)
@@ -67,9 +67,9 @@ if #elements > 0 then
   redis.call('DEL', running)
   if lost == '1' then
     elements, buried = lib.count_failures(elements, failures, max_failures)
-    redis.call('HINCRBY', meta, 'lost', #processes)
+    redis.pcall('HINCRBY', meta, 'lost', #processes)
   else
-    redis.call('HINCRBY', meta, 'stopped', #processes)
+    redis.pcall('HINCRBY', meta, 'stopped', #processes)
   end
   lib.call_in_chunks('RPUSH', ready, elements)
   lib.bury_tasks(oldest_first(buried), dead, unique, unique_tasks, failures)

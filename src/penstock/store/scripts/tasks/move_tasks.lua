@@ -24,7 +24,7 @@ local max_length, staged = unpack(redis.call('HMGET', meta, 'max_length', 'stage
 local length = redis.call('LLEN', ready)
 redis.call('SCARD', idle) -- a key of the wrong type must be found before the first write
 if not stage then return {'empty'} end
-staged = tonumber(staged or '0')
+staged = tonumber(staged or '0') or 0
 max_length = tonumber(max_length) -- a limit that is no number is none
 local count = max_length and math.min(#tasks, max_length - length) or #tasks
 if count <= 0 and #tasks > 0 then return {'no_room', length, max_length, staged} end
@@ -34,7 +34,7 @@ for first = 1, count, 1000 do
   redis.call('LPUSH', ready, unpack(tasks, first, math.min(first + 999, count)))
 end
 lib.remove_chunk(moving, stage, index, {unpack(tasks, count + 1)})
-redis.call('HINCRBY', meta, 'enqueued', count)
+redis.pcall('HINCRBY', meta, 'enqueued', count)
 redis.call('HSET', meta, 'staged', lib.whole(staged - count), 'moved_at', lib.whole(lib.now_ms()))
 lib.publish(work, count)
 lib.wake_workers(idle, wake, count)

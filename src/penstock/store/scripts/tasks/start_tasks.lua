@@ -25,7 +25,7 @@
 --         {'not_working'}  the worker has not started work here, or was failed since
 --         {'too_many'}     the worker holds `max_held` tasks already
 --         {'jobs'}         the queue was deleted and holds jobs now
--- include channels memory chunks wake
+-- include clock channels memory chunks wake processes
 -- include from tasks: start claim
 local memory, ready, running, meta, members, idle, failures = unpack(KEYS)
 local operation, worker, limit, wait, wake, max_held, max_failures = unpack(ARGV)

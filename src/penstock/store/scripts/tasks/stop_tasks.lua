@@ -50,9 +50,9 @@ if #stopped > 0 then
     for index = #returned, 1, -1 do oldest_first[#oldest_first + 1] = returned[index] end
     lib.call_in_chunks('LPUSH', ready, oldest_first)
   end
-  redis.call('HINCRBY', meta, 'stopped', #stopped)
+  redis.pcall('HINCRBY', meta, 'stopped', #stopped)
   lib.publish(work, #stopped)
   lib.wake_workers(idle, wake, #stopped)
 end
-if #reply > 1 and exists then redis.call('HINCRBY', meta, 'refused', #reply - 1) end
+if #reply > 1 and exists then redis.pcall('HINCRBY', meta, 'refused', #reply - 1) end
 return lib.remember(memory, operation, reply)

@@ -56,8 +56,8 @@ function lib.find_existing(keys, sending, group, records, position, now)
     local id = ids[job]
     local holder = head.unique ~= '' and (claimed[head.unique] or lib.holder_of_key(keys, head.unique, now))
     if records[job] then
-      local facts, data_at = lib.facts_of_record(records[job])
-      local is_same = facts.head.text == head.text and string.sub(records[job], data_at) == data[job]
+      local is_well, facts, data_at = pcall(lib.facts_of_record, records[job])
+      local is_same = is_well and facts.head.text == head.text and string.sub(records[job], data_at) == data[job]
       sending.taken = sending.taken or id
       if not is_same then sending.conflict = sending.conflict or id end
       sending.existing[#sending.existing + 1] = {position, id}
@@ -193,7 +193,7 @@ end
 -- seldom
 function lib.debounce_job(keys, changes, id, group, data, now)
   local text = group and lib.has(group.head.flags, lib.UNIQUE_SCHEDULED) and redis.call('HGET', keys.facts, id)
-  local facts = text and lib.open_facts(text)
+  local facts = text and lib.facts_in(text)
   if not facts or facts.state ~= lib.SCHEDULED or not lib.has(facts.head.flags, lib.UNIQUE_SCHEDULED) then return end
   lib.leave_state(changes, facts, id)
   lib.list_words(changes, facts, id, 'SREM')
@@ -224,7 +224,7 @@ function lib.check_admission(keys, sending, now)
   for _, found in ipairs(sending.existing) do
     local head = found[3] and found[3].head
     local text = head and lib.has(head.flags, lib.UNIQUE_SCHEDULED) and redis.call('HGET', keys.facts, found[2])
-    local facts = text and lib.open_facts(text)
+    local facts = text and lib.facts_in(text)
     if facts then
       lib.check_moves(keys, {facts})
       lib.check_lists(keys, head, lib.SCHEDULED, facts.number, 0)

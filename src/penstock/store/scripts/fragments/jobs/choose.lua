@@ -10,15 +10,22 @@ lib.JOB_BYTES = 4194304
 lib.SUSPECT_FROM = 2
 lib.PROMOTED_AT_ONCE = 25
 
+-- Sets a job aside, and tells the worker that asks.
 -- seldom
-function lib.promote_jobs(keys, changes, ids, now)
-  local all = lib.get_fields(keys.facts, ids)
-  for index, text in ipairs(all) do all[index] = text and lib.open_facts(text) end
+function lib.note_damaged(keys, changes, claim, id, place, now)
+  if lib.set_aside(keys, changes, id, place, now) then claim.damaged[#claim.damaged + 1] = id end
+end
+
+-- seldom
+function lib.promote_jobs(keys, changes, claim, ids, now)
+  local texts, all = lib.get_fields(keys.facts, ids), {}
+  for index, text in ipairs(texts) do all[index] = text and lib.facts_in(text) end
   lib.check_moves(keys, all, lib.READY)
   lib.call_in_chunks('ZREM', keys.due, ids)
   local turn, items = lib.next_turns(keys, #ids), {}
   for index, id in ipairs(ids) do
     local facts = all[index]
+    if texts[index] and not facts then lib.note_damaged(keys, changes, claim, id, 'due', now) end
     if facts and facts.state == lib.SCHEDULED then
       if turn then facts.turn = turn + index end
       facts.since = math.min(facts.since, now)
@@ -37,7 +44,7 @@ function lib.promote_due(keys, changes, claim, now)
   if not keys.is_used.due then return 0 end
   local ids = redis.call('ZRANGEBYSCORE', keys.due, '-inf', lib.whole(now), 'LIMIT', 0, lib.PROMOTED_AT_ONCE)
   if #ids == 0 then return 0 end
-  local promoted = lib.try_step(claim, lib.promote_jobs, keys, changes, ids, now)
+  local promoted = lib.try_step(claim, lib.promote_jobs, keys, changes, claim, ids, now)
   claim.is_begun = true
   return promoted or 0
 end
@@ -45,6 +52,7 @@ end
 -- The facts of a job that is ready, from its entry; nil if the entry is out of date.
 -- seldom
 function lib.facts_of_entry(keys, entry)
+  if not entry then return nil end
   local id, turn = lib.open_entry(entry)
   local facts = lib.read_facts(keys, {id})[1]
   if not facts or facts.state ~= lib.READY or facts.turn ~= (turn or facts.number) then return nil end
@@ -54,10 +62,10 @@ end
 -- With ageing, a job counts as one step more urgent for every `ageing_ms` that it has waited. An entry that is out of
 -- date counts as the most urgent of all, so that it is dropped soon.
 function lib.weight_of(keys, priority, entry, ageing_ms, now)
-  if not ageing_ms then return tonumber(priority) end
+  if not ageing_ms then return tonumber(priority) or 0 end
   local facts = lib.facts_of_entry(keys, entry)
   local waited = facts and now - facts.since or lib.NO_LIMIT
-  return tonumber(priority) - math.floor(waited / ageing_ms)
+  return (tonumber(priority) or 0) - math.floor(waited / ageing_ms)
 end
 
 -- The most urgent level, and its weight: that of its first job.
@@ -65,11 +73,11 @@ lib.LEVELS_WEIGHED = 64
 
 function lib.most_urgent(keys, ageing_ms, now)
   local levels = redis.call('ZRANGE', keys.levels, 0, ageing_ms and lib.LEVELS_WEIGHED - 1 or 0)
-  if not ageing_ms then return levels[1], tonumber(levels[1]) end
+  if not ageing_ms then return levels[1], tonumber(levels[1]) or 0 end
   local best, best_weight
   for _, priority in ipairs(levels) do
     local tenant = redis.call('ZRANGE', keys['ring:'] .. priority, 0, 0)[1]
-    local entry = redis.call('LINDEX', keys['line:'] .. priority .. ':' .. tenant, 0)
+    local entry = tenant and redis.call('LINDEX', keys['line:'] .. priority .. ':' .. tenant, 0)
     local weight = lib.weight_of(keys, priority, entry, ageing_ms, now)
     if not best or weight < best_weight then best, best_weight = priority, weight end
   end
@@ -87,11 +95,18 @@ function lib.open_ring(keys, priority)
   for index = 1, #found / 2 do tenants[index], places[index] = found[2 * index - 1], tonumber(found[2 * index]) end
   if #tenants > 1 and keys.is_used.shares then
     local found_shares = lib.get_fields(keys.shares, tenants)
-    for index, share in ipairs(found_shares) do shares[tenants[index]] = share and tonumber(share) end
+    for index, share in ipairs(found_shares) do shares[tenants[index]] = lib.positive(share) end
   end
   local is_whole = #tenants < lib.TENANTS_AT_ONCE
   return {key = key, priority = priority, tenants = tenants, places = places, shares = shares, is_whole = is_whole,
     turns = is_whole and lib.NO_LIMIT or lib.TENANTS_AT_ONCE, moved = {}, gone = {}}
+end
+
+-- What is no number, or not above 0, is as if it were not there.
+-- seldom
+function lib.positive(stored)
+  local number = tonumber(stored)
+  return number and number > 0 and number or nil
 end
 
 function lib.has_one_tenant(ring) return ring.is_whole and #ring.tenants == 1 end
@@ -162,9 +177,10 @@ function lib.unhandled_source(keys, types, is_paused, ageing_ms, now)
     if lib.handles(types, type) and not is_paused(type) then
       local key = keys['unhandled:'] .. type
       local member, priority = unpack(redis.call('ZRANGE', key, 0, 0, 'WITHSCORES'))
-      local entry, turn = lib.open_aside(member)
+      local entry, turn = lib.open_aside(member or '')
       local weight = lib.weight_of(keys, priority, entry, ageing_ms, now)
-      if not best or weight < best.weight or (weight == best.weight and turn < best.turn) then
+      local is_next = not best or weight < best.weight or (weight == best.weight and turn < best.turn)
+      if member and is_next then
         best = {
           weight = weight,
           turn = turn,
@@ -180,6 +196,8 @@ function lib.unhandled_source(keys, types, is_paused, ageing_ms, now)
   return best
 end
 
+lib.NO_ENTRIES = {look = function() return {} end, settle = function() end}
+
 -- The next source, or nil if nothing can be handed to this worker, and how many entries it may give at once. `ring` is
 -- the one that the last came from, if it has turns left.
 function lib.next_source(keys, ring, types, is_paused, has_unhandled, ageing_ms, turn_jobs, now)
@@ -188,6 +206,8 @@ function lib.next_source(keys, ring, types, is_paused, has_unhandled, ageing_ms,
     priority, weight = lib.most_urgent(keys, ageing_ms, now)
     ring = priority and lib.open_ring(keys, priority)
   end
+  -- A level without tenants is taken off when the ring is closed.
+  if ring and #ring.tenants == 0 then return lib.NO_ENTRIES, 1, ring end
   local line = ring and lib.line_source(keys, ring, turn_jobs)
   local unhandled = has_unhandled and lib.unhandled_source(keys, types, is_paused, ageing_ms, now)
   if unhandled and (not line or unhandled.weight < weight or
@@ -256,16 +276,22 @@ function lib.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
       lib.next_source(keys, ring, types, is_paused, has_unhandled, ageing_ms, turn_jobs, now)
     if not source then return {} end
     local entries = source.look(math.min(at_once, wanted - #taken))
-    local ids, turns, all = {}, {}, {}
+    local ids, turns, all, damaged = {}, {}, {}, {}
     for index = 1, #entries do ids[index], turns[index] = lib.open_entry(entries[index]) end
     local texts, records = lib.get_fields(keys.facts, ids), lib.get_fields(keys.jobs, ids)
     for index = 1, #entries do
       local facts, turn = false, turns[index]
       if texts[index] then
-        facts = lib.open_facts(texts[index])
-        if facts.state ~= lib.READY or facts.turn ~= (turn or facts.number) then facts = false end
+        facts = lib.facts_in(texts[index])
+        damaged[index] = not facts
+        if facts and (facts.state ~= lib.READY or facts.turn ~= (turn or facts.number)) then
+          facts = false
+        elseif facts and not (records[index] and lib.is_record_of(records[index], facts)) then
+          facts, damaged[index] = false, true
+        end
       elseif records[index] and not turn then
-        facts = lib.facts_of_record(records[index])
+        facts = lib.facts_in_record(records[index])
+        damaged[index] = not facts
       end
       if facts then
         local head = facts.head
@@ -279,7 +305,7 @@ function lib.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
       end
       all[index] = facts
     end
-    return {source, entries, ids, all, records, opened}
+    return {source, entries, ids, all, records, opened, damaged}
   end
 
   while #taken < wanted and bytes < lib.JOB_BYTES and examined < lib.EXAMINED_AT_ONCE and not is_over do
@@ -290,11 +316,13 @@ function lib.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
     end
     local source, entries, ids, all, records = unpack(found, 1, 5)
     ring = found[6]
+    local damaged = found[7]
     if not claim.is_begun then redis.call('DEL', claim.memory) end
     claim.is_begun = true
     local before, rest = #taken, {}
     for index, facts in ipairs(all) do
       local is_left = is_over or bytes >= lib.JOB_BYTES
+      if damaged[index] then lib.note_damaged(keys, changes, claim, ids[index], 'line', now) end
       if facts and (is_left or not examine(ids[index], facts, records[index])) then
         table.insert(rest, 1, entries[index])
       end

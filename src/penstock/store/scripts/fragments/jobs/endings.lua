@@ -90,9 +90,10 @@ lib.HISTORY_LENGTH, lib.HISTORY_CAP, lib.REMOVED = '100000', '10000000', '-'
 
 -- How many entries are kept: more while a reader has said that it will read them (see marks.lua).
 function lib.history_limit(length, cap, marked_until, now)
-  length = length or lib.HISTORY_LENGTH
-  if not marked_until or tonumber(marked_until) <= now then return length end
-  cap = cap or lib.HISTORY_CAP
+  -- What is no whole number is as if it were not set.
+  length = string.match(length or '', '^%d+$') or lib.HISTORY_LENGTH
+  if (tonumber(marked_until) or 0) <= now then return length end
+  cap = string.match(cap or '', '^%d+$') or lib.HISTORY_CAP
   return tonumber(cap) > tonumber(length) and cap or length
 end
 
@@ -125,13 +126,13 @@ lib.KEEP_MS, lib.KEEP_DEAD_MS, lib.KEEP_COUNT, lib.KEEP_BYTES = 86400000, 259200
 -- seldom
 function lib.outdated_jobs(keys, changes, now, limit)
   local settings = keys.settings or lib.read_settings(keys)
-  local keep_count = tonumber(settings.keep_count or lib.KEEP_COUNT)
-  local keep_bytes = tonumber(settings.keep_bytes or lib.KEEP_BYTES)
-  local bytes = tonumber(settings.kept_bytes or '0') + (changes.meta.kept_bytes or 0)
+  local keep_count = tonumber(settings.keep_count) or lib.KEEP_COUNT
+  local keep_bytes = tonumber(settings.keep_bytes) or lib.KEEP_BYTES
+  local bytes = (tonumber(settings.kept_bytes) or 0) + (changes.meta.kept_bytes or 0)
   local places, ids, all = {}, {}, {}
   for _, kept in ipairs({
-      {keys.finished, tonumber(settings.keep_ms or lib.KEEP_MS)},
-      {keys.buried, tonumber(settings.keep_dead_ms or lib.KEEP_DEAD_MS)}}) do
+      {keys.finished, tonumber(settings.keep_ms) or lib.KEEP_MS},
+      {keys.buried, tonumber(settings.keep_dead_ms) or lib.KEEP_DEAD_MS}}) do
     local key, oldest = kept[1], now - kept[2]
     local surplus = redis.call('ZCOUNT', key, '-inf', lib.whole(now)) - keep_count
     local room, candidates = limit - #ids, {}
@@ -142,7 +143,7 @@ function lib.outdated_jobs(keys, changes, now, limit)
     end
     local texts = lib.get_fields(keys.facts, candidates)
     for index, id in ipairs(candidates) do
-      local facts = texts[index] and lib.open_facts(texts[index])
+      local facts = texts[index] and lib.facts_in(texts[index])
       local is_recent = facts and facts.finished > oldest and not lib.has(facts.marks, lib.KEPT_FOR_BATCH)
       if is_recent and surplus <= 0 and bytes <= keep_bytes then break end
       if facts then bytes = bytes - lib.kept_bytes(facts) end
@@ -157,13 +158,13 @@ end
 -- seldom
 function lib.drop_old_marks(keys, now)
   local marked_until = keys.settings.marked_until
-  if not marked_until or tonumber(marked_until) > now then return end
+  if not marked_until or (tonumber(marked_until) or now + 1) > now then return end
   redis.call('UNLINK', keys.marks)
   redis.call('HDEL', keys.meta, 'marked_until')
 end
 
 -- seldom
-function lib.purge_jobs(keys, changes, places, ids, all)
+function lib.purge_jobs(keys, changes, places, ids, all, now)
   for index, id in ipairs(ids) do
     local facts = all[index]
     if facts then
@@ -171,6 +172,8 @@ function lib.purge_jobs(keys, changes, places, ids, all)
       lib.leave_state(changes, facts, id)
       lib.forget_job(keys, changes, id, facts)
       lib.tally(changes, 'removed', 1)
+    else
+      lib.set_aside(keys, changes, id, 'finished', now)
     end
     redis.call('ZREM', places[index], id)
   end

@@ -108,8 +108,14 @@ function lib.wait_for_more(keys, claim, taken, now, token_at)
   return lib.set_alarm(keys, claim.worker, now, at)
 end
 
+-- With what is no time that jobs wait, no job becomes more urgent.
+function lib.ageing_of(keys)
+  local ageing_ms = tonumber(keys.settings.ageing_ms)
+  return ageing_ms and ageing_ms > 0 and ageing_ms or nil
+end
+
 function lib.start_chosen(keys, changes, claim, taken, now)
-  local first = redis.call('HINCRBY', keys.meta, 'process', #taken) - #taken + 1
+  local first = lib.next_processes(keys.meta, #taken)
   local fields, reply, bytes = {}, {}, 0
   for index, item in ipairs(taken) do
     local id, facts, record, head = item[1], item[2], item[3], item[2].head
@@ -118,7 +124,7 @@ function lib.start_chosen(keys, changes, claim, taken, now)
     facts.started, facts.process, facts.worker = now, process, claim.worker
     if head.unique ~= '' then lib.free_unique(keys, id, facts, lib.UNIQUE_QUEUED) end
     lib.keep_facts(changes, id, facts)
-    if head.key ~= '' then redis.call('HINCRBY', keys.busy, head.key, 1) end
+    if head.key ~= '' then redis.pcall('HINCRBY', keys.busy, head.key, 1) end -- fsck recounts what is no number
     lib.add_event(keys, changes, 'started', id, facts)
     bytes = bytes + facts.bytes
     fields[2 * index - 1], fields[2 * index] = lib.whole(process), id
@@ -141,7 +147,7 @@ end
 function lib.hand_out(keys, changes, claim, now)
   local room = claim.max_held - claim.held
   if not claim.is_member then return {'not_working', -1, {}} end
-  local is_paused, ageing_ms = keys.settings.paused, tonumber(keys.settings.ageing_ms)
+  local is_paused, ageing_ms = keys.settings.paused, lib.ageing_of(keys)
   if is_paused then
     -- No alarm: it would keep others from setting one when the queue is resumed.
     if keys.is_used.alarms then redis.call('ZREM', keys.alarms, claim.worker) end
@@ -210,7 +216,7 @@ function lib.purge_up_to(keys, changes, limit, now)
   local places, ids, all = lib.outdated_jobs(keys, changes, now, limit)
   -- If a list of theirs is damaged, purge_jobs says so; the request of this worker goes on.
   if #ids == 0 or not pcall(lib.check_moves, keys, all) then return 0 end
-  lib.purge_jobs(keys, changes, places, ids, all)
+  lib.purge_jobs(keys, changes, places, ids, all, now)
   return #ids
 end
 
@@ -235,6 +241,12 @@ function lib.remember_hand_out(memory, operation, reply, refused)
   lib.remember(memory, operation, kept)
 end
 
+-- The jobs that were set aside go with every answer, so that the worker can tell.
+function lib.answer_of(reply, damaged)
+  table.insert(reply, 4, damaged)
+  return reply
+end
+
 -- seldom
 function lib.repeat_hand_out(keys, claim, kept)
   if kept[1] ~= 'ok' then return {kept[1], 1000, {}} end
@@ -245,7 +257,8 @@ function lib.repeat_hand_out(keys, claim, kept)
   for index = 1, kept[4] do
     local record = ids[index] and redis.call('HGET', keys.jobs, ids[index])
     if not record then return {'not_working', -1, {}} end
-    local facts = lib.open_facts(redis.call('HGET', keys.facts, ids[index]))
+    local facts = lib.facts_in(redis.call('HGET', keys.facts, ids[index]) or '')
+    if not facts then return {'not_working', -1, {}} end
     reply[#reply + 1] = ids[index]
     reply[#reply + 1] = record
     reply[#reply + 1] = lib.whole(facts.failures) .. ' ' .. lib.whole(facts.crashes)

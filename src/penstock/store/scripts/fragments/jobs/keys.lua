@@ -38,7 +38,7 @@ end
 
 -- The same for keys that hardly any queue has: one command is enough if there are none.
 lib.RARE = {limits = 'HLEN', buckets = 'HLEN', busy = 'HLEN', shares = 'HLEN', suspects = 'HLEN', progress = 'HLEN',
-  unique_jobs = 'HLEN', due = 'ZCARD', buried = 'ZCARD', windows = 'ZCARD', unparks = 'ZCARD',
+  unique_jobs = 'HLEN', damaged = 'HLEN', due = 'ZCARD', buried = 'ZCARD', windows = 'ZCARD', unparks = 'ZCARD',
   slots = 'ZCARD', alarms = 'ZCARD', keeps = 'ZCARD', paused_types = 'SCARD', unhandled_types = 'SCARD'}
 
 function lib.guard_rare(keys)

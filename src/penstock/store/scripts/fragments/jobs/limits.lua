@@ -11,15 +11,18 @@ function lib.open_limit(keys, key, now)
   local limit = false
   if text then
     local slots, rate, per_ms, burst = string.match(text, '^(%S+) (%S+) (%S+) (%S+)$')
-    limit = {key = key, slots = tonumber(slots), rate = tonumber(rate), per_ms = tonumber(per_ms),
-      burst = tonumber(burst), free = lib.NO_LIMIT, tokens = lib.NO_LIMIT, used = 0}
-    if limit.slots > 0 then
+    slots, rate, per_ms, burst = tonumber(slots), tonumber(rate), tonumber(per_ms), tonumber(burst)
+    -- What is no limit holds nothing back; it is left for fsck to find. A rate needs a time in which it is given.
+    local is_limit = slots and rate and per_ms and burst and (rate <= 0 or per_ms > 0)
+    limit = is_limit and {key = key, slots = slots, rate = rate, per_ms = per_ms, burst = burst, free = lib.NO_LIMIT,
+      tokens = lib.NO_LIMIT, used = 0}
+    if limit and limit.slots > 0 then
       local busy = key == '' and redis.call('HGET', keys.meta, 'uA:') or redis.call('HGET', keys.busy, key)
-      limit.free = limit.slots - tonumber(busy or '0')
+      limit.free = limit.slots - (tonumber(busy or '0') or 0)
     end
-    if limit.rate > 0 then
+    if limit and limit.rate > 0 then
       local tokens, at = string.match(redis.call('HGET', keys.buckets, key) or '', '^(%S+) (%S+)$')
-      tokens, at = tonumber(tokens or limit.burst), tonumber(at or now)
+      tokens, at = tonumber(tokens) or limit.burst, tonumber(at) or now
       limit.tokens = math.min(limit.burst, tokens + math.max(0, now - at) * limit.rate / limit.per_ms)
     end
   end
@@ -94,7 +97,7 @@ function lib.unpark_key(keys, key, now)
       members[#members + 1] = member
     end
     for index, text in ipairs(lib.get_fields(keys.facts, ids)) do
-      local facts = text and lib.open_facts(text)
+      local facts = text and lib.facts_in(text)
       if facts and facts.state == lib.READY and facts.turn == turns[index] then
         items[#items + 1] = {ids[index], facts}
       end

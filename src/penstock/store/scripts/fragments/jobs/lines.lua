@@ -66,7 +66,7 @@ function lib.rejoin_line(keys, line, returned)
     if not entry then break end
     local id, turn = lib.open_entry(entry)
     local text = redis.call('HGET', keys.facts, id)
-    local facts = text and lib.open_facts(text)
+    local facts = text and lib.facts_in(text)
     if not facts and redis.call('HEXISTS', keys.jobs, id) == 1 then break end
     local is_valid = facts and facts.state == lib.READY and facts.turn == (turn or facts.number)
     if is_valid and facts.turn > last then break end
@@ -139,5 +139,6 @@ end
 -- seldom
 function lib.open_aside(member)
   local turn = tonumber(string.sub(member, 1, lib.TURN_DIGITS))
+  if not turn then return '', 0 end -- another program has put this here, and it is dropped
   return string.sub(member, lib.TURN_DIGITS + 1) .. '.' .. lib.whole(turn), turn
 end

@@ -65,15 +65,32 @@ function lib.open_entry(entry)
   return string.sub(entry, 1, dot - 1), tonumber(string.sub(entry, dot + 1))
 end
 
--- The facts of each job, from `facts` or else from its record; false for a job that does not exist.
+-- What is stored may have been cut off, or written by another program. Then it cannot be opened, and these say false.
+function lib.facts_in(text)
+  local is_well, facts = pcall(lib.open_facts, text)
+  return is_well and facts
+end
+
+function lib.facts_in_record(record)
+  local is_well, facts = pcall(lib.facts_of_record, record)
+  return is_well and facts
+end
+
+-- Whether a record is what was sent as a job with these facts.
+function lib.is_record_of(record, facts)
+  local is_well, data_at, _, _, head = pcall(lib.open_record, record)
+  return is_well and head == facts.head and #record - data_at + 1 == facts.bytes
+end
+
+-- The facts of each job, from `facts` or else from its record; false for a job that does not exist or cannot be read.
 function lib.read_facts(keys, ids)
   local found = lib.get_fields(keys.facts, ids)
   for index = 1, #ids do
     if found[index] then
-      found[index] = lib.open_facts(found[index])
+      found[index] = lib.facts_in(found[index])
     else
       local record = redis.call('HGET', keys.jobs, ids[index])
-      found[index] = record and lib.facts_of_record(record) or false
+      found[index] = record and lib.facts_in_record(record)
     end
   end
   return found

@@ -121,7 +121,8 @@ function lib.settle_jobs(keys, changes, running, worker, held, now)
     end
     local key = facts.head.key
     if key ~= '' then
-      if redis.call('HINCRBY', keys.busy, key, -1) <= 0 then redis.call('HDEL', keys.busy, key) end
+      local busy = redis.pcall('HINCRBY', keys.busy, key, -1) -- fsck recounts what is no number
+      if type(busy) == 'number' and busy <= 0 then redis.call('HDEL', keys.busy, key) end
       if not is_freed[key] then freed[#freed + 1] = key end
       is_freed[key] = true
     end

@@ -24,7 +24,7 @@ function lib.make_claim(claim, limit, max_held)
   end
   if room <= 0 then return {'too_many'} end
 
-  local suspect = has_failures and lib.suspect_from(tonumber(max_failures or claim.max_failures))
+  local suspect = has_failures and lib.suspect_from(tonumber(max_failures) or tonumber(claim.max_failures))
   local first, elements = lib.start_elements(
     claim.ready, claim.running, claim.meta, claim.failures, math.min(limit, room), suspect)
   if #elements == 0 then

@@ -5,7 +5,12 @@ function lib.count_failures(elements, failures, max_failures)
   local again, dead = {}, {}
   for _, element in ipairs(elements) do
     local digest = redis.sha1hex(element)
-    if redis.call('HINCRBY', failures, digest, 1) >= max_failures then
+    local failed = redis.pcall('HINCRBY', failures, digest, 1)
+    if type(failed) ~= 'number' then -- another program wrote what is there, so it counts from here
+      failed = 1
+      redis.call('HSET', failures, digest, failed)
+    end
+    if failed >= max_failures then
       redis.call('HDEL', failures, digest)
       dead[#dead + 1] = element
     else

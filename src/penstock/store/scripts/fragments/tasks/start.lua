@@ -8,7 +8,7 @@ function lib.suspect_from(max_failures)
 end
 
 function lib.is_suspect(element, failures, suspect)
-  return tonumber(redis.call('HGET', failures, redis.sha1hex(element)) or '0') >= suspect
+  return (tonumber(redis.call('HGET', failures, redis.sha1hex(element))) or 0) >= suspect
 end
 
 function lib.holds_suspect(running, failures, suspect)
@@ -60,8 +60,8 @@ function lib.start_elements(ready, running, meta, failures, limit, suspect)
   local elements = lib.take_elements(ready, running, failures, limit, suspect)
   local count = #elements
   if count == 0 then return 0, elements end
-  local first = redis.call('HINCRBY', meta, 'process', count) - count + 1
-  redis.call('HINCRBY', meta, 'started', count)
+  local first = lib.next_processes(meta, count)
+  redis.pcall('HINCRBY', meta, 'started', count)
   local fields = {}
   for index = 1, count do
     fields[2 * index - 1] = string.format('%.0f', first + index - 1)
