@@ -30,6 +30,7 @@ from penstock.worker.pump import Pump
 from penstock.worker.sources.jobs import JobSource
 from penstock.worker.sources.tasks import TaskSource
 from penstock.worker.stalls import StallWatch
+from penstock.worker.stop_requests import LEAVE_S
 from penstock.worker.totals import Totals
 from penstock.worker.wakeup import listen
 
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.worker")
 
 _LOOK_EVERY_S = 10.0
-_LEAVE_S = 5.0
 
 
 class Worker:
@@ -114,6 +114,8 @@ class Worker:
         """
         self.on_joined: Callable[[], None] = lambda: None
         """is told when the worker has joined its queues and is about to start something"""
+        self.on_stop: Callable[[int], None] = lambda times: None
+        """is told how often the worker was asked to stop, each time that it is"""
         self.id = ""
         """empty until the worker has joined its queues; one that lost its lease goes on under a
         new id
@@ -151,6 +153,7 @@ class Worker:
         Called again: end at once.
         """
         self._stops += 1
+        self.on_stop(self._stops)
         self._stop_asked.set()
         self._changed.set()
 
@@ -169,12 +172,12 @@ class Worker:
         Its lease ends by itself then, and a peer gives its tasks back.
         """
         clock = asyncio.get_running_loop().time
-        deadline = clock() + self._grace_s + _LEAVE_S
+        deadline = clock() + self._grace_s + LEAVE_S
         is_urgent = False
         while not living.done():
             if self._stops > 1 and not is_urgent:
                 is_urgent = True
-                deadline = min(deadline, clock() + _LEAVE_S)
+                deadline = min(deadline, clock() + LEAVE_S)
             left_s = deadline - clock()
             if left_s <= 0 or not self._is_registered:
                 log.error("left without a word, the store does not answer id=%s", self.id)
