@@ -7,7 +7,7 @@ import os
 import signal
 
 _SIZE = 4096
-_PASSED_ON, _STOPS, _NAME = 0, 1, 2
+_PASSED_ON, _STOPS, _GAVE_UP, _NAME = 0, 1, 2, 3
 
 
 class SharedMemory:
@@ -43,6 +43,15 @@ class SharedMemory:
         if times > self.stops:
             self._memory[_STOPS] = min(255, times)
             self._tell()
+
+    @property
+    def has_given_up(self) -> bool:
+        """The worker ends without having left, as it cannot end what it runs."""
+        return self._memory[_GAVE_UP] != 0
+
+    def give_up(self) -> None:
+        self._memory[_GAVE_UP] = 1
+        self._tell()
 
     @property
     def passed_on(self) -> int:

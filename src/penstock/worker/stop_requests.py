@@ -45,6 +45,10 @@ class StopDeadline:
             self.at = min(self.at, monotonic() + grace_s + LEAVE_S + _EXIT_S)
         self._asked = max(self._asked, times)
 
+    def given_up(self) -> None:
+        """The worker has done what it could, and only its process is still there."""
+        self.at = min(self.at, monotonic() + _EXIT_S)
+
     @property
     def was_asked(self) -> bool:
         return self._asked > 0

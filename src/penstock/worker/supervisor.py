@@ -19,14 +19,12 @@ import logging
 import os
 import signal
 import sys
-from dataclasses import replace
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from penstock.client.client import Penstock
-from penstock.errors import PenstockError
 from penstock.executors.death import RSS_UNIT, Death, death_of
+from penstock.worker.giving_back import give_back
 from penstock.worker.shared_memory import SharedMemory
 from penstock.worker.stop_requests import Starter, StopDeadline, stop_signals
 
@@ -41,7 +39,6 @@ CAN_SUPERVISE = sys.platform == "linux"
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _PASSED_ON = frozenset({*_ENDING, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2})
 _FROM_KEYS = (signal.SIGINT, signal.SIGQUIT)
-_GIVE_BACK_S = 5.0
 _PR_SET_PDEATHSIG = 1
 
 
@@ -66,13 +63,13 @@ def supervise(settings: Settings, grace_s: float, work: Callable[[SharedMemory],
         return work(shared)
     watch = _Watch(child, shared, grace_s)
     death = watch.until_death()
-    if shared.worker and watch.has_killed:
-        _give_back(settings, shared.worker, None)
+    if shared.worker and (watch.has_killed or shared.has_given_up):
+        give_back(settings, shared.worker)
     elif shared.worker:
         log.error("worker died id=%s how=%s", shared.worker, death)
         if not watch.was_stopped:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # from here on they end this process
-        _give_back(settings, shared.worker, death)
+        give_back(settings, shared.worker, how=str(death))
     return _status(watch, death, mask)
 
 
@@ -94,6 +91,7 @@ class _Watch:
         self._stop_signals = stop_signals()
         self._stops = 0
         """requests to stop that came here"""
+        self._has_given_up = False
         self._deadline = StopDeadline(grace_s)
 
     def until_death(self) -> Death:
@@ -102,6 +100,9 @@ class _Watch:
             if sent is not None and sent.si_signo != signal.SIGCHLD:
                 self._hear(sent)
             self._deadline.asked(max(self._stops, self._shared.stops))
+            if self._shared.has_given_up and not self._has_given_up:
+                self._has_given_up = True
+                self._deadline.given_up()
             if monotonic() >= self._deadline.at:
                 self._kill()
         return death
@@ -113,8 +114,8 @@ class _Watch:
 
     @property
     def has_left(self) -> bool:
-        """The worker has left in order, or was never registered."""
-        return not self._shared.worker
+        """The worker has left in order, as far as it could, or was never registered."""
+        return not self._shared.worker or self._shared.has_given_up
 
     def _death(self) -> Death | None:
         ended, status, usage = os.wait4(self._child, os.WNOHANG)
@@ -136,7 +137,7 @@ class _Watch:
 
     def _kill(self) -> None:
         log.warning(
-            "the worker was asked to stop and is still there, so it is killed id=%s",
+            "the worker has had its time to stop and is still there, so it is killed id=%s",
             self._shared.worker,
         )
         os.kill(self._child, signal.SIGKILL)
@@ -150,21 +151,6 @@ def _next_signal(until: float) -> signal.struct_siginfo | None:
     if until == inf:
         return signal.sigwaitinfo(signals)
     return signal.sigtimedwait(signals, max(0.0, until - monotonic()))
-
-
-def _give_back(settings: Settings, worker: str, death: Death | None) -> None:
-    """What the worker held goes back: as lost by its death, or at no cost if it was stopped."""
-    try:
-        with Penstock(replace(settings, retry_for_s=_GIVE_BACK_S)) as client:
-            client.open()
-            if death is None:
-                returned = client.release_worker(worker)
-            else:
-                returned = client.fail_worker(worker, str(death))
-    except PenstockError as error:
-        log.error("peers give its work back when its lease ends, as this failed: %s", error)
-    else:
-        log.info("gave its work back id=%s returned=%d dead=%d", worker, *returned)
 
 
 def _status(watch: _Watch, death: Death, mask: set[int]) -> int:
