@@ -258,6 +258,12 @@ class HandlerNotFound(PenstockError):
     code = "handler_not_found"
 
 
+class WorkerBroken(PenstockError):
+    """A job has ended the event loop on which its worker ran."""
+
+    code = "worker_broken"
+
+
 class NoJob(PenstockError):
     """No job is running where one was asked for."""
 

@@ -108,6 +108,26 @@ def test_what_a_dead_worker_held_goes_back(
 
 
 @each_kind
+def test_what_a_stopped_worker_held_goes_back_at_no_cost(
+    kind: KindName, ps: penstock.Penstock, hands: Workers
+) -> None:
+    hands.put(kind)
+    hands.register("stopped")
+    hands.join("stopped", kind)
+    hands.take("stopped", kind)
+
+    assert ps.release_worker("stopped") == (1, 0)
+
+    assert ps.workers() == []
+    if kind == "jobs":
+        [job] = ps.jobs("mail").page("ready").jobs
+        assert job.crashes == 0
+    else:
+        assert ps.queue("mail").inspect().failures == 0
+    assert check(ps).violations == []
+
+
+@each_kind
 def test_a_list_without_kinds_is_recovered_too(
     kind: KindName, ps: penstock.Penstock, names: NamespaceKeys, hands: Workers
 ) -> None:

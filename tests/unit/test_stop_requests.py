@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+from math import inf
+
 import pytest
 
-from penstock.worker import supervisor
-from penstock.worker.supervisor import SharedMemory, StopRequests
+from penstock.worker import stop_requests
+from penstock.worker.shared_memory import SharedMemory
+from penstock.worker.stop_requests import LEAVE_S, StopDeadline, StopRequests, stop_signals
 
 APART_S = 1.0
 
@@ -17,7 +21,7 @@ class Group:
         self._shared = SharedMemory()
         self._requests = StopRequests(self._shared)
         self._now = 0.0
-        monkeypatch.setattr(supervisor, "monotonic", lambda: self._now)
+        monkeypatch.setattr(stop_requests, "monotonic", lambda: self._now)
 
     def wait(self) -> None:
         self._now += APART_S
@@ -75,6 +79,51 @@ def test_two_signals_that_are_passed_on_together_are_two_requests(group: Group) 
 
 
 def test_a_worker_without_a_supervisor_counts_every_signal() -> None:
-    requests = StopRequests(None)
+    requests = StopRequests(SharedMemory())
 
     assert [requests.heard() for _ in range(3)] == [1, 1, 1]
+
+
+class TestDeadline:
+    @pytest.fixture
+    def at_zero(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(stop_requests, "monotonic", lambda: 0.0)
+
+    @pytest.mark.usefixtures("at_zero")
+    def test_a_worker_that_was_not_asked_to_stop_has_none(self) -> None:
+        deadline = StopDeadline(30.0)
+        deadline.asked(0)
+
+        assert (deadline.at, deadline.was_asked) == (inf, False)
+
+    @pytest.mark.usefixtures("at_zero")
+    def test_what_runs_has_the_grace_time_until_the_second_request(self) -> None:
+        deadline = StopDeadline(30.0)
+        deadline.asked(1)
+        first = deadline.at
+        deadline.asked(2)
+
+        assert first - deadline.at == 30.0
+        assert deadline.at > LEAVE_S
+
+    def test_a_request_that_is_told_again_changes_nothing(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        now = 0.0
+        monkeypatch.setattr(stop_requests, "monotonic", lambda: now)
+        deadline = StopDeadline(30.0)
+        deadline.asked(2)
+        before, now = deadline.at, -10.0
+        deadline.asked(2)
+        deadline.asked(3)
+
+        assert deadline.at == before
+
+
+def test_a_hang_up_that_is_ignored_stays_so() -> None:
+    assert signal.SIGHUP in stop_signals()
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert stop_signals() == {signal.SIGTERM, signal.SIGINT}
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -290,11 +290,16 @@ def test_ctrl_c_after_a_request_is_another(terminal: Terminal) -> None:
     assert terminal.job.info().state == "ready"
 
 
-def test_a_worker_ends_with_its_terminal(terminal: Terminal) -> None:
+def test_a_worker_stops_in_order_when_its_terminal_is_gone(
+    terminal: Terminal, tmp_path: Path
+) -> None:
     terminal.close()
+    with pytest.raises(subprocess.TimeoutExpired):
+        terminal.process.wait(1)
+    (tmp_path / "end").touch()
 
-    assert terminal.process.wait(20) == -signal.SIGHUP
-    assert terminal.job.info().state == "ready"
+    assert terminal.process.wait(20) == 0
+    assert terminal.job.result(0) == "waited"
 
 
 def test_a_supervisor_can_be_stopped_while_the_store_is_away(

@@ -24,7 +24,9 @@ from penstock.cli.worker_options import (
 from penstock.errors import QueueNotFound, WorkerNotFound, WrongKind
 from penstock.model.workers import WorkerInfo, pausable_name
 from penstock.worker.run import run_worker
-from penstock.worker.supervisor import CAN_SUPERVISE, SharedMemory, supervise
+from penstock.worker.shared_memory import SharedMemory
+from penstock.worker.stacks import write_stacks_on_request
+from penstock.worker.supervisor import CAN_SUPERVISE, supervise
 
 if TYPE_CHECKING:
     from penstock.cli.render import Cell
@@ -80,6 +82,10 @@ def run(
 ) -> None:
     """Import MODULE and run the handlers it registers, until told to stop.
 
+    SIGTERM, SIGINT (Ctrl-C) and SIGHUP stop it: what runs may end within --grace, and what is left
+    then is given back. A second one takes the grace time away. SIGUSR1 writes to stderr where each
+    thread and each task of the event loop is.
+
     If the worker is killed, its work goes back at once, and the jobs that it held say by which
     signal and how much memory it had.
     """
@@ -110,8 +116,12 @@ def run(
             report_error(error, at.is_json)
             return 2
 
-    is_watched = CAN_SUPERVISE and has_own_process() and not alone
-    raise click.exceptions.Exit(supervise(settings, work) if is_watched else work())
+    if not has_own_process():
+        raise click.exceptions.Exit(work())
+    write_stacks_on_request()
+    is_watched = CAN_SUPERVISE and not alone
+    status = supervise(settings, grace_s, work) if is_watched else work(SharedMemory())
+    raise click.exceptions.Exit(status)
 
 
 @worker.command("list", epilog=examples("penstock worker list"))

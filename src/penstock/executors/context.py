@@ -61,6 +61,9 @@ class Context:
         self.took_s = 0.0
         self.cpu_s = 0.0
 
+    def __str__(self) -> str:
+        return f"process {self.token} of queue {self.queue!r}"
+
     @property
     def worker(self) -> str:
         """The id of the worker that holds the task."""

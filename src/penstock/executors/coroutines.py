@@ -41,7 +41,7 @@ class CoroutineExecutor:
         self._jobs: dict[Context, asyncio.Task[Any]] = {}
         """where to cancel the jobs that run"""
         self._cancelled: set[Context] = set()
-        self._stubborn: set[asyncio.Task[Any]] = set()
+        self._stubborn: dict[asyncio.Task[Any], Context] = {}
         """jobs past their timeout that did not end when they were cancelled"""
         self._is_closing = False
 
@@ -84,11 +84,28 @@ class CoroutineExecutor:
             self._cancelled.add(context)
             task.cancel()
 
+    @property
+    def running(self) -> list[Context]:
+        """What runs, and what has run since its timeout and does not let itself be cancelled."""
+        return [*self._running, *self._stubborn.values()]
+
+    @property
+    def is_running(self) -> bool:
+        """Whether something runs whose outcome counts."""
+        return bool(self._running)
+
     def close(self) -> None:
         """Cancel what still runs."""
         self._is_closing = True
         for task in (*self._tasks, *self._stubborn):
             task.cancel()
+
+    async def end(self) -> None:
+        """Close, and give what still runs a moment to end. What does not is in `running`."""
+        tasks = [*self._tasks, *self._stubborn, *self._jobs.values()]
+        self.close()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_END_S)
 
     async def _serve(self) -> None:
         while True:
@@ -131,6 +148,7 @@ class CoroutineExecutor:
                 value = await self._run_job(context)
         except asyncio.CancelledError as raised:
             if self._is_closing:
+                self._running.discard(context)
                 raise
             _uncancel()
             error = raised
@@ -155,7 +173,7 @@ class CoroutineExecutor:
         try:
             if task is slot:
                 return await context.origin.handle(context.task, context)
-            return await self._wait(task, context.timeout_s)
+            return await self._wait(task, context)
         except asyncio.CancelledError as error:
             if self._is_closing or context not in self._cancelled:
                 raise
@@ -169,7 +187,8 @@ class CoroutineExecutor:
                 if task is slot:
                     _uncancel()
 
-    async def _wait(self, task: asyncio.Task[_Settled], timeout_s: float) -> object:
+    async def _wait(self, task: asyncio.Task[_Settled], context: Context) -> object:
+        timeout_s = context.timeout_s
         try:
             await asyncio.wait([task], timeout=timeout_s)
             if task.done():
@@ -181,15 +200,19 @@ class CoroutineExecutor:
             await asyncio.wait([task], timeout=_END_S)
         except asyncio.CancelledError:
             task.cancel()  # the executor is being closed
+            self._goes_on(task, context)
             raise
         if not task.done():
             log.warning("a job past its timeout goes on, it cannot be cancelled task=%r", task)
-            self._stubborn.add(task)
-            task.add_done_callback(self._stubborn.discard)
+            self._goes_on(task, context)
         raise JobTimeout(
             f"the job ran longer than its timeout of {timeout_s:g} s and was cancelled; "
             "give it more time, or less to do"
         )
+
+    def _goes_on(self, task: asyncio.Task[_Settled], context: Context) -> None:
+        self._stubborn[task] = context
+        task.add_done_callback(self._stubborn.pop)
 
 
 _Settled = tuple[object, BaseException | None]

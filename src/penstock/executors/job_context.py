@@ -88,6 +88,9 @@ class JobContext(Context):
         """what is said to the store, from when it is done"""
         self.lines: list[bytes] = []
 
+    def __str__(self) -> str:
+        return f"job {self.job} ({self.type}) of queue {self.queue!r}"
+
     @property
     def job(self) -> str:
         """Its id."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.connection.transport import arun_blocking
 from penstock.errors import HandlerNotFound
 from penstock.executors.coroutines import CoroutineExecutor
 from penstock.executors.processes import ProcessExecutor
@@ -52,6 +52,7 @@ class MixedExecutor:
             self._processes = ProcessExecutor(slots, modules or _modules_of(functions))
         parts = (self.threads, self.coroutines, self._processes)
         self._parts: list[Part] = [part for part in parts if part is not None]
+        self._is_closed = False
 
     def start(self, has_functions: bool, has_coroutines: bool) -> None:
         """Only what is needed; child processes are started if a job runs in one."""
@@ -63,11 +64,24 @@ class MixedExecutor:
             self._processes.start()
 
     async def close(self) -> None:
-        """End what can be ended."""
+        """End what can be ended. What cannot is in `running`."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         self.threads.close()
-        self.coroutines.close()
+        await self.coroutines.end()
         if self._processes is not None:
-            await asyncio.to_thread(self._processes.close)
+            await arun_blocking(self._processes.close)
+
+    @property
+    def running(self) -> list[Context]:
+        """What runs in this process."""
+        return [*self.threads.running, *self.coroutines.running]
+
+    @property
+    def is_running(self) -> bool:
+        """Whether something runs in this process whose outcome counts."""
+        return self.threads.is_running or self.coroutines.is_running
 
     @property
     def moved_at(self) -> float:

@@ -84,6 +84,16 @@ class ThreadExecutor(Backlog):
         """Tell the handler; it ends when it chooses to."""
         context.cancel()
 
+    @property
+    def running(self) -> list[Context]:
+        """What runs, and what has run since its timeout though another thread has its place."""
+        return [*self._running, *self._watchdog.replaced]
+
+    @property
+    def is_running(self) -> bool:
+        """Whether something runs whose outcome counts."""
+        return bool(self._running)
+
     def close(self) -> None:
         """Let threads end after what they are doing; they are not waited for."""
         self._watchdog.close()

@@ -72,6 +72,12 @@ class Watchdog:
             return "late"
 
     @property
+    def replaced(self) -> list[Context]:
+        """Jobs past their deadline that still run in threads that were replaced."""
+        with self._changed:
+            return list(self._replaced)
+
+    @property
     def stuck(self) -> int:
         """How many slots are kept by jobs past their deadline."""
         return len(self._late)

@@ -3,43 +3,60 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import logging
 import signal
+import threading
 from typing import TYPE_CHECKING, Any
 
-import uvloop
-
+from penstock.errors import InvalidArgument, WorkerBroken
+from penstock.worker.event_loop import WorkerLoop
+from penstock.worker.giving_back import give_back
 from penstock.worker.handlers import choose_handlers, load_handlers
-from penstock.worker.supervisor import StopRequests
+from penstock.worker.own_process import OwnProcess
+from penstock.worker.shared_memory import SharedMemory
+from penstock.worker.signals import stopped_by
+from penstock.worker.stop_requests import stop_signals
 from penstock.worker.totals import Report
 from penstock.worker.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Coroutine, Iterable, Mapping
     from pathlib import Path
 
     from penstock.client.client import AsyncPenstock, Penstock
     from penstock.connection.settings import Settings
     from penstock.worker.handlers import Function, Served
-    from penstock.worker.supervisor import SharedMemory
 
-_STOPPING = (signal.SIGTERM, signal.SIGINT)
+    Work = Coroutine[Any, Any, None]
+
+log = logging.getLogger("penstock.worker")
 
 
 def serve(
     client: Penstock | AsyncPenstock,
     handlers: Iterable[Served] | Mapping[str, Function],
+    *,
+    stop: threading.Event | None = None,
     **options: Any,
-) -> None:
-    """Work until SIGTERM or SIGINT, on the store of `client`; with `until_empty`, at most until
-    nothing is left in the queues.
+) -> list[str]:
+    """Work until SIGTERM or SIGINT, on the store of `client`, or until `stop` is set; with
+    `until_empty`, at most until nothing is left in the queues. In a thread that is not the main one
+    it cannot hear signals, so `stop` is the way to end it.
 
     `handlers` are functions marked with `@penstock.handler` or `@penstock.job`, and with
     `@penstock.backoff` those that jobs name; or a mapping from queue to function.
-    Options are those of `Worker`: concurrency, grace_s, name, lease_ms, heartbeat_ms, strict,
+    Other options are those of `Worker`: concurrency, grace_s, name, lease_ms, heartbeat_ms, strict,
     weights, until_empty.
+
+    Returns what still runs, in words; usually nothing does. What is not done in the grace time is
+    given back, but a thread cannot be ended. Nothing that comes of it counts, and another worker
+    may be running the same.
+
+    Raises WorkerBroken if a job has ended the event loop.
     """
-    run_until_stopped(Worker(client.settings, handlers, **options))
+    _refuse_running_loop()
+    worker = Worker(client.settings, handlers, **options)
+    return _run_as_guest(worker, client.settings, worker.run(), stop)
 
 
 def run_worker(
@@ -57,8 +74,9 @@ def run_worker(
     report: Path | None = None,
     shared: SharedMemory | None = None,
 ) -> int:
-    """Serve queues with the handlers of a module until SIGTERM or SIGINT; the exit status. With
-    `shared`, a supervisor is watching. `report` is a file to keep.
+    """Serve queues with the handlers of a module until SIGTERM, SIGINT or SIGHUP; the exit status.
+    With `shared`, this process is the worker's own, and its supervisor, if there is one, is told
+    of it. `report` is a file to keep.
     """
     handlers = choose_handlers(load_handlers(module), queues, module)
     worker = Worker(
@@ -74,52 +92,81 @@ def run_worker(
         weights=weights,
         until_empty=until_empty,
     )
-    if shared is not None:
-        worker.on_registered = shared.name_worker
-    run_until_stopped(worker, shared, None if report is None else Report(report))
+    work = worker.run() if report is None else Report(report).keep_while(worker, worker.run())
+    if shared is None:
+        _run_as_guest(worker, settings, work)
+    else:
+        _run_in_own_process(worker, OwnProcess(settings, shared, grace_s), work, shared)
     return 0
 
 
-def run_until_stopped(
-    worker: Worker, shared: SharedMemory | None = None, report: Report | None = None
+def _run_as_guest(
+    worker: Worker, settings: Settings, work: Work, stop: threading.Event | None = None
+) -> list[str]:
+    """In the process of a program that goes on afterwards. Returns what still runs."""
+    shared, loop = SharedMemory(), WorkerLoop()
+    worker.owns_loop = True
+    worker.on_registered = shared.name_worker
+    is_main_thread = threading.current_thread() is threading.main_thread()
+    # The program may have a use of its own for a hang-up.
+    signals = (signal.SIGTERM, signal.SIGINT) if is_main_thread else ()
+    if stop is not None:
+        _stop_when_set(stop, worker, loop)
+    try:
+        with stopped_by(signals, worker, loop, shared):
+            loop.run(work)
+    except WorkerBroken as error:
+        if shared.worker:
+            give_back(settings, shared.worker, how=f"{error.__cause__!r} on its event loop")
+        raise
+    finally:
+        left = loop.close()
+    unended = [*worker.unended, *left]
+    if unended:
+        log.warning("the worker has ended, but this still runs: %s", ", ".join(unended))
+    return unended
+
+
+def _run_in_own_process(
+    worker: Worker, process: OwnProcess, work: Work, shared: SharedMemory
 ) -> None:
-    """Signals only set a flag; the worker acts on it where nothing is half done."""
-    requests = StopRequests(shared)
+    """In a process that ends afterwards."""
+    loop = WorkerLoop()
+    worker.owns_loop = worker.owns_process = True
+    worker.on_registered = shared.name_worker
+    worker.on_stop = process.stop_asked
+    signals = stop_signals()
+    with stopped_by(
+        *(signals, worker, loop, shared),
+        at_once=lambda: process.stop_asked(1),
+        restores=False,
+    ):
+        try:
+            loop.run(work)
+        except WorkerBroken as error:
+            process.break_off(error)
+    for signum in signals:
+        signal.signal(signum, signal.SIG_IGN)  # it is ending, and one more changes nothing
+    if worker.has_given_up:
+        process.give_up()
+    loop.close()
 
-    def stop() -> None:
-        for _ in range(requests.heard()):
-            worker.stop()
 
-    async def work() -> None:
-        loop = asyncio.get_running_loop()
-        for signum in _STOPPING:
-            loop.add_signal_handler(signum, stop)
-        if report is None:
-            await worker.run()
-        else:
-            await report.keep_while(worker, worker.run())
+def _stop_when_set(stop: threading.Event, worker: Worker, loop: WorkerLoop) -> None:
+    def wait() -> None:
+        stop.wait()
+        loop.call(worker.stop)
 
-    _keep_signals_from_children()
-    uvloop.run(work())
+    threading.Thread(target=wait, name="penstock-stop", daemon=True).start()
 
 
-def _keep_signals_from_children() -> None:
-    """A process that a handler forks would tell its signals to this worker's event loop.
-
-    So it forgets that it ever listened, and signals wait until it has.
-    """
-    masks: list[set[signal.Signals]] = []
-
-    def hold_back() -> None:
-        masks.append(signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING))  # type: ignore[arg-type]
-
-    def let_through() -> None:
-        signal.pthread_sigmask(signal.SIG_SETMASK, masks.pop())
-
-    def forget() -> None:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        let_through()
-
-    os.register_at_fork(before=hold_back, after_in_parent=let_through, after_in_child=forget)
+def _refuse_running_loop() -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise InvalidArgument(
+        "serve() needs an event loop of its own, and one is running in this thread, as in a "
+        "notebook; call it in another thread (`await asyncio.to_thread(penstock.serve, ps, [job], "
+        "stop=event)`), or `await penstock.Worker(ps.settings, [job]).run()` here"
+    )

@@ -1,9 +1,13 @@
-"""Watches a worker from outside, so that somebody is left to tell when it is killed.
+"""Watches a worker from outside, so that somebody is left to tell when it is killed, and to end it
+when it does not stop.
 
 What takes the worker's process down cannot be reported by the worker: a crash in C code, `os._exit`
 in a job, the kernel out of memory. Its parent learns the signal and the peak memory from the
 kernel. It writes both to the records of the jobs that the worker held, and gives them back at once,
 where peers would have to wait until the lease ends.
+
+A worker that was asked to stop may be kept from it by what it runs. Its parent kills it when it has
+had its time, and gives its work back at no cost.
 
 Linux only: elsewhere the worker runs alone.
 """
@@ -12,18 +16,17 @@ from __future__ import annotations
 
 import ctypes
 import logging
-import mmap
 import os
 import signal
 import sys
-from dataclasses import replace
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from penstock.client.client import Penstock
-from penstock.errors import PenstockError
 from penstock.executors.death import RSS_UNIT, Death, death_of
+from penstock.worker.giving_back import give_back
+from penstock.worker.shared_memory import SharedMemory
+from penstock.worker.stop_requests import Starter, StopDeadline, stop_signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,97 +36,41 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.worker")
 
 CAN_SUPERVISE = sys.platform == "linux"
-_PASSED_ON = frozenset(
-    {
-        *(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT),
-        *(signal.SIGUSR1, signal.SIGUSR2),
-    }
-)
-_STOPPING = (signal.SIGTERM, signal.SIGINT)
-_ENDING = (*_STOPPING, signal.SIGHUP)
+_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_PASSED_ON = frozenset({*_ENDING, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2})
 _FROM_KEYS = (signal.SIGINT, signal.SIGQUIT)
-_SAME_S = 0.5
-_BURY_S = 5.0
-_PR_SET_PDEATHSIG, _PR_GET_PDEATHSIG = 1, 2
-_SHARED_BYTES = 4096
+_PR_SET_PDEATHSIG = 1
 
 
-class SharedMemory:
-    """What worker and supervisor tell each other, in memory that both have."""
-
-    def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, _SHARED_BYTES)
-
-    @property
-    def worker(self) -> str:
-        """The id under which the worker is registered; empty before, and when it has left."""
-        return self._memory[1:].rstrip(b"\0").decode()
-
-    def name_worker(self, worker: str) -> None:
-        self._memory[1:] = worker.encode().ljust(_SHARED_BYTES - 1, b"\0")
-
-    @property
-    def passed_on(self) -> int:
-        """How many requests to stop the supervisor has passed on."""
-        return self._memory[0]
-
-    def pass_on(self) -> None:
-        self._memory[0] = min(255, self._memory[0] + 1)
-
-
-class StopRequests:
-    """Counts requests to stop, in the worker. A signal to a whole group reaches it twice: directly,
-    and through its supervisor. That is one request.
-    """
-
-    def __init__(self, shared: SharedMemory | None) -> None:
-        self._shared = shared
-        self._passed_on = 0
-        self._was_direct: bool | None = None
-        """how the last one came; None if its other half has come too"""
-        self._heard_at = -inf
-
-    def heard(self) -> int:
-        """How many requests the signal that has come stands for."""
-        now, before = monotonic(), self._passed_on
-        self._passed_on = 0 if self._shared is None else self._shared.passed_on
-        is_direct = self._passed_on == before
-        if self._was_direct is (not is_direct) and now - self._heard_at < _SAME_S:
-            self._was_direct = None
-            return max(0, self._passed_on - before - 1)
-        self._was_direct, self._heard_at = is_direct, now
-        return max(1, self._passed_on - before)
-
-
-def supervise(settings: Settings, work: Callable[[SharedMemory], int]) -> int:
+def supervise(settings: Settings, grace_s: float, work: Callable[[SharedMemory], int]) -> int:
     """Run `work` in a child process. This returns in both: in the child what `work` returns, in the
     parent how the child has ended, as a shell says it.
 
     For a process that has no other threads yet, and nothing to do afterwards but to exit.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # the program that started this may ignore it
-    # Blocked from before the child exists, so that none is missed on the way to it.
+    # Blocked from before the child exists, so that none is missed on the way to it, and in the
+    # parent to the end: one more request to stop must not end it in another way than the first.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {*_PASSED_ON, signal.SIGCHLD})
-    shared = SharedMemory()
+    supervisor = os.getpid()
+    shared = SharedMemory(supervisor)
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    supervisor = os.getpid()
     child = os.fork()
     if child == 0:
         _end_with(supervisor)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         return work(shared)
-    death = _watch(child, shared)
-    signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # from here on they end this process
-    if shared.worker:
-        _bury(settings, shared.worker, death)
-    if death.signal in _ENDING:
-        # Somebody has asked for it, and is to see that it was so.
-        signal.signal(death.signal, signal.SIG_DFL)
-        os.kill(os.getpid(), death.signal)
-    if death.signal:
-        return 128 + death.signal
-    return death.exit_status or int(shared.worker != "")  # a job may end its worker with any status
+    watch = _Watch(child, shared, grace_s)
+    death = watch.until_death()
+    if shared.worker and (watch.has_killed or shared.has_given_up):
+        give_back(settings, shared.worker)
+    elif shared.worker:
+        log.error("worker died id=%s how=%s", shared.worker, death)
+        if not watch.was_stopped:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)  # from here on they end this process
+        give_back(settings, shared.worker, how=str(death))
+    return _status(watch, death, mask)
 
 
 def _end_with(supervisor: int) -> None:
@@ -133,54 +80,87 @@ def _end_with(supervisor: int) -> None:
         os._exit(1)
 
 
-def _watch(child: int, shared: SharedMemory) -> Death:
-    """Pass signals on until the child ends. Those of a terminal's keys it gets by itself."""
-    parent = _Parent()
-    while True:
-        sent = signal.sigwaitinfo({*_PASSED_ON, signal.SIGCHLD})
-        if sent.si_signo != signal.SIGCHLD:
-            if parent.repeats(sent):
-                continue
-            is_from_process = sent.si_code <= 0
-            if is_from_process or sent.si_signo not in _FROM_KEYS:
-                if sent.si_signo in _STOPPING:
-                    shared.pass_on()
-                os.kill(child, sent.si_signo)
-            continue
-        ended, status, usage = os.wait4(child, os.WNOHANG)
-        if ended:
-            return death_of(os.waitstatus_to_exitcode(status), usage.ru_maxrss * RSS_UNIT)
+class _Watch:
+    """Passes signals on until the child ends, and sees to it that it does when it was asked to."""
+
+    def __init__(self, child: int, shared: SharedMemory, grace_s: float) -> None:
+        self.has_killed = False
+        self._child = child
+        self._shared = shared
+        self._starter = Starter()
+        self._stop_signals = stop_signals()
+        self._stops = 0
+        """requests to stop that came here"""
+        self._has_given_up = False
+        self._deadline = StopDeadline(grace_s)
+
+    def until_death(self) -> Death:
+        while (death := self._death()) is None:
+            sent = _next_signal(until=self._deadline.at)
+            if sent is not None and sent.si_signo != signal.SIGCHLD:
+                self._hear(sent)
+            self._deadline.asked(max(self._stops, self._shared.stops))
+            if self._shared.has_given_up and not self._has_given_up:
+                self._has_given_up = True
+                self._deadline.given_up()
+            if monotonic() >= self._deadline.at:
+                self._kill()
+        return death
+
+    @property
+    def was_stopped(self) -> bool:
+        """Somebody has asked for the end."""
+        return self._deadline.was_asked
+
+    @property
+    def has_left(self) -> bool:
+        """The worker has left in order, as far as it could, or was never registered."""
+        return not self._shared.worker or self._shared.has_given_up
+
+    def _death(self) -> Death | None:
+        ended, status, usage = os.wait4(self._child, os.WNOHANG)
+        if not ended:
+            return None
+        return death_of(os.waitstatus_to_exitcode(status), usage.ru_maxrss * RSS_UNIT)
+
+    def _hear(self, sent: signal.struct_siginfo) -> None:
+        is_stop = sent.si_signo in self._stop_signals
+        if is_stop and self._starter.repeats(sent):
+            return
+        self._stops += is_stop
+        is_from_process = sent.si_code <= 0
+        if not is_from_process and sent.si_signo in _FROM_KEYS:
+            return  # a terminal sends those to the child too
+        if is_stop:
+            self._shared.pass_on()
+        os.kill(self._child, sent.si_signo)
+
+    def _kill(self) -> None:
+        log.warning(
+            "the worker has had its time to stop and is still there, so it is killed id=%s",
+            self._shared.worker,
+        )
+        os.kill(self._child, signal.SIGKILL)
+        self._deadline.at = inf
+        self.has_killed = True
 
 
-class _Parent:
-    """The process that has started this one. If the kernel was asked for a signal when it dies
-    (as on Spark executors), it sends one for each of its threads. That is one request.
-    """
-
-    def __init__(self) -> None:
-        self._pid = os.getppid()
-        self._heard_at = -inf
-        asked = ctypes.c_int(0)
-        ctypes.CDLL(None).prctl(_PR_GET_PDEATHSIG, ctypes.byref(asked))
-        self._is_told_of_death = asked.value != 0
-
-    def repeats(self, sent: signal.struct_siginfo) -> bool:
-        """Whether a signal says what the one before has said."""
-        is_its_own = sent.si_pid == self._pid and sent.si_signo in _STOPPING
-        if not self._is_told_of_death or not is_its_own:
-            return False
-        before, self._heard_at = self._heard_at, monotonic()
-        has_died = os.getppid() != self._pid
-        return before > -inf and (has_died or self._heard_at - before < _SAME_S)
+def _next_signal(until: float) -> signal.struct_siginfo | None:
+    """None if none has come by then."""
+    signals = {*_PASSED_ON, signal.SIGCHLD}
+    if until == inf:
+        return signal.sigwaitinfo(signals)
+    return signal.sigtimedwait(signals, max(0.0, until - monotonic()))
 
 
-def _bury(settings: Settings, worker: str, death: Death) -> None:
-    log.error("worker died id=%s how=%s", worker, death)
-    try:
-        with Penstock(replace(settings, retry_for_s=_BURY_S)) as client:
-            client.open()
-            returned = client.fail_worker(worker, str(death))
-    except PenstockError as error:
-        log.error("peers give its work back when its lease ends, as this failed: %s", error)
-    else:
-        log.info("gave its work back id=%s returned=%d dead=%d", worker, *returned)
+def _status(watch: _Watch, death: Death, mask: set[int]) -> int:
+    if watch.has_killed:
+        return 0  # as was asked for
+    if death.signal in _ENDING:
+        # Somebody has asked for it before the worker listened, and is to see that it was so.
+        signal.signal(death.signal, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        os.kill(os.getpid(), death.signal)
+    if death.signal:
+        return 128 + death.signal
+    return death.exit_status or int(not watch.has_left)  # a job may end its worker with any status

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.client.client import AsyncPenstock
+from penstock.connection.transport import arun_blocking
 from penstock.errors import InvalidArgument, LeaseLost, StoreUnavailable, WrongKind
 from penstock.executors.mixed import MixedExecutor
 from penstock.model.workers import HEARTBEAT_MS, LEASE_MS
@@ -30,6 +31,7 @@ from penstock.worker.pump import Pump
 from penstock.worker.sources.jobs import JobSource
 from penstock.worker.sources.tasks import TaskSource
 from penstock.worker.stalls import StallWatch
+from penstock.worker.stop_requests import LEAVE_S
 from penstock.worker.totals import Totals
 from penstock.worker.wakeup import listen
 
@@ -45,7 +47,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.worker")
 
 _LOOK_EVERY_S = 10.0
-_LEAVE_S = 5.0
 
 
 class Worker:
@@ -105,6 +106,18 @@ class Worker:
         self._stops = 0
         self._is_abandoned = False
         self._is_registered = False
+        self.owns_loop = False
+        """nobody but a job of it can cancel it there; such an end is not told by the worker itself,
+        as it counts as a crash of what it held
+        """
+        self.owns_process = False
+        """the process ends with the worker: what runs beyond the grace time is not given back by
+        the worker itself, but when the process is gone
+        """
+        self.has_given_up = False
+        """it has ended without leaving, as something ran beyond the grace time"""
+        self.unended: list[str] = []
+        """what still runs, though the worker has ended"""
         self._stalls = StallWatch(self._executor, self._pumps, self.changed)
         self._changed = asyncio.Event()
         self._stop_asked = asyncio.Event()
@@ -114,6 +127,8 @@ class Worker:
         """
         self.on_joined: Callable[[], None] = lambda: None
         """is told when the worker has joined its queues and is about to start something"""
+        self.on_stop: Callable[[int], None] = lambda times: None
+        """is told how often the worker was asked to stop, each time that it is"""
         self.id = ""
         """empty until the worker has joined its queues; one that lost its lease goes on under a
         new id
@@ -143,6 +158,7 @@ class Worker:
                 await living
         finally:
             await self._executor.close()
+            self.unended = sorted(map(str, self._executor.running))
             await self._client.close()
 
     def stop(self) -> None:
@@ -151,6 +167,7 @@ class Worker:
         Called again: end at once.
         """
         self._stops += 1
+        self.on_stop(self._stops)
         self._stop_asked.set()
         self._changed.set()
 
@@ -169,12 +186,12 @@ class Worker:
         Its lease ends by itself then, and a peer gives its tasks back.
         """
         clock = asyncio.get_running_loop().time
-        deadline = clock() + self._grace_s + _LEAVE_S
+        deadline = clock() + self._grace_s + LEAVE_S
         is_urgent = False
         while not living.done():
             if self._stops > 1 and not is_urgent:
                 is_urgent = True
-                deadline = min(deadline, clock() + _LEAVE_S)
+                deadline = min(deadline, clock() + LEAVE_S)
             left_s = deadline - clock()
             if left_s <= 0 or not self._is_registered:
                 log.error("left without a word, the store does not answer id=%s", self.id)
@@ -187,6 +204,7 @@ class Worker:
 
     async def _live(self) -> None:
         """One incarnation, from registration to the loss of the lease or a stop."""
+        is_broken = False
         session = self._client.worker(**self._options)
         loop = asyncio.get_running_loop()
 
@@ -222,9 +240,15 @@ class Worker:
                 await self._wind_down(session)
         except LeaseLost:
             session.lease.lose()
+        except asyncio.CancelledError:
+            is_broken = self.owns_loop and not self._is_abandoned
+            raise
         finally:
             await self._end_pumps()
-            await self._leave(session)
+            if is_broken:
+                await arun_blocking(session.heartbeat.stop)
+            else:
+                await self._leave(session)
             self._is_registered = False
 
     async def _join(self, session: AsyncWorkerSession) -> list[str]:
@@ -318,16 +342,30 @@ class Worker:
 
     async def _leave(self, session: AsyncWorkerSession) -> None:
         if self._is_abandoned:
-            await asyncio.to_thread(session.heartbeat.stop)
+            await arun_blocking(session.heartbeat.stop)
         elif session.lease.is_lost:
-            await asyncio.to_thread(session.heartbeat.stop)
+            await arun_blocking(session.heartbeat.stop)
             log.warning("lease lost, starting again under a new name id=%s", session.id)
             # A peer may be about to do the same; doing it twice is harmless, and now is sooner.
             await session.abandon()
+        elif self._stops and await self._end_work():
+            # The lease is kept until the process is gone.
+            log.warning("what still ran is given back when the process is gone id=%s", session.id)
+            self.has_given_up = True
+            return
         else:
             await session.stop()
             log.info("worker stopped id=%s", session.id)
         self.on_registered("")
+
+    async def _end_work(self) -> bool:
+        """End what runs beyond the grace time, as far as that is possible; True if it must not be
+        given back yet. A coroutine that was cancelled may have left tasks and threads behind that
+        go on, so it counts too.
+        """
+        is_cut_short = self._executor.is_running
+        await self._executor.close()
+        return self.owns_process and is_cut_short
 
     def _pump(self, session: AsyncWorkerSession, queue: str) -> Pump:
         """What serves one queue."""

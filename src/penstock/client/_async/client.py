@@ -229,6 +229,12 @@ class AsyncPenstock:
         """
         return await fail_worker(self.store, self.keys, worker, how)
 
+    async def release_worker(self, worker: str) -> Returned:
+        """The same for a worker that was stopped and could not leave by itself: what it held goes
+        back at no cost. Its process must be gone.
+        """
+        return await fail_worker(self.store, self.keys, worker, is_lost=False)
+
     async def open(self) -> AsyncPenstock:
         """Look at the store, and refuse one that could lose tasks silently."""
         try:

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 async def fail_worker(
-    store: AsyncStore, keys: NamespaceKeys, worker: str, how: str = ""
+    store: AsyncStore, keys: NamespaceKeys, worker: str, how: str = "", is_lost: bool = True
 ) -> Returned:
     """End the lease, then leave every queue, then forget the worker. `how` it has ended is kept
-    with the jobs that it held.
+    with the jobs that it held. If it is not lost but was stopped, they go back at no cost.
 
     Queues may live on different servers, so this is several steps. Each can be repeated by anyone,
     and the worker stays condemned until the last, so a crash in between is mended by the next peer.
@@ -35,7 +35,7 @@ async def fail_worker(
     error = pack_error(crash_of("worker", how)) if how else b""
     for name, kind in served:
         queue = keys.queue(name)
-        left = await leave_queue(store, queue, worker, kind, is_lost=True, error=error)
+        left = await leave_queue(store, queue, worker, kind, is_lost, error)
         returned += left.returned
         dead += left.dead
     await store.run(workers.forget_worker(keys, worker))

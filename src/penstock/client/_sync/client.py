@@ -231,6 +231,12 @@ class Penstock:
         """
         return fail_worker(self.store, self.keys, worker, how)
 
+    def release_worker(self, worker: str) -> Returned:
+        """The same for a worker that was stopped and could not leave by itself: what it held goes
+        back at no cost. Its process must be gone.
+        """
+        return fail_worker(self.store, self.keys, worker, is_lost=False)
+
     def open(self) -> Penstock:
         """Look at the store, and refuse one that could lose tasks silently."""
         try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -269,8 +270,27 @@ async def pause(seconds: float) -> None:
 
 
 async def run_blocking(action: Callable[[], None]) -> None:
-    """Wait for something that blocks, without blocking the loop."""
-    await asyncio.to_thread(action)
+    """Wait for something that blocks, without blocking the loop. In a thread of its own: those of
+    the loop may all be busy with what the program does there.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def tell(error: BaseException | None) -> None:
+        if not done.done():
+            done.set_exception(error) if error else done.set_result(None)
+
+    def run() -> None:
+        error: BaseException | None = None
+        try:
+            action()
+        except BaseException as raised:
+            error = raised
+        with suppress(RuntimeError):  # the loop is closed, so nothing waits there any more
+            loop.call_soon_threadsafe(tell, error)
+
+    threading.Thread(target=run, name="penstock-aside", daemon=True).start()
+    await done
 
 
 class AsyncArrivals(Generic[T]):
