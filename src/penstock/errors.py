@@ -258,6 +258,12 @@ class HandlerNotFound(PenstockError):
     code = "handler_not_found"
 
 
+class WrongLoop(PenstockError):
+    """An async client is used on another event loop than the one that it was opened on."""
+
+    code = "wrong_loop"
+
+
 class WorkerBroken(PenstockError):
     """A job has ended the event loop on which its worker ran."""
 

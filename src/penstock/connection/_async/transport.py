@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.connection.answers import expect_ok
 from penstock.connection.wire import OTHERS_FIRST, ConnectionLost, NotSent, new_reader
+from penstock.errors import WrongLoop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +61,8 @@ class AsyncNode:
         link = self._link
         if link is None or link.is_closed or self._pid != os.getpid():
             link = await self._connected()
+        else:
+            link.check_loop()
         reply = link.exchange(packed, replies)
         if meanwhile is not None:
             meanwhile()
@@ -108,6 +111,7 @@ class AsyncNode:
 
     async def close(self) -> None:
         if self._link is not None:
+            self._link.check_loop()
             self._link.close()
             await self._link.closed()
 
@@ -128,6 +132,15 @@ class _Link(asyncio.Protocol):
         """takes replies that no caller waits for"""
         self._nobody.set_result(None)
         self._reason = "the connection was closed"
+
+    def check_loop(self) -> None:
+        """Raises WrongLoop if another event loop is running than that of this connection."""
+        if self._loop is not asyncio.get_running_loop():
+            raise WrongLoop(
+                "this async client was opened on another event loop, which its connections belong "
+                "to; open one for each loop, inside the function that is given to asyncio.run "
+                "(`async with await penstock.aconnect() as ps`), and close it there"
+            )
 
     def exchange(self, packed: bytes, replies: int = 1) -> asyncio.Future[Any]:
         future: asyncio.Future[Any] = self._loop.create_future()
