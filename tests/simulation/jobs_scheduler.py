@@ -10,8 +10,6 @@ from penstock.connection import job_ids
 from penstock.model.jobs import FINAL_STATES, Report
 from penstock.store.command import Operation
 from penstock.store.commands.jobs import leave_jobs
-from penstock.store.commands.queues import join_queue
-from penstock.store.commands.tasks import enqueue_tasks
 from tests.simulation import jobs_clients, jobs_workers
 from tests.simulation.arguments import Arguments
 from tests.simulation.batches_look import job_rows
@@ -36,8 +34,6 @@ MAX_NAMES = 20
 STANDSTILL_MS = 20_000
 """more than any delay, and than it takes until there is a token"""
 MAX_CHUNK = 10
-STRAY_EVERY = 20
-"""steps after which plain tasks stray into queues of jobs"""
 _FIRST_ID = 10**6
 
 
@@ -60,7 +56,6 @@ class JobScheduler(Engine):
         self.faults = Faults.draw(self.random)
         self._data_made = 0
         self._last_id = _FIRST_ID
-        self._strays_at = STRAY_EVERY
 
     # What clients need.
 
@@ -146,9 +141,6 @@ class JobScheduler(Engine):
                 if not self._programs and len(self.world.workers) >= MAX_NAMES:
                     break  # all names are used up, and so nothing more can go wrong
                 self.step()
-                if self.steps >= self._strays_at:
-                    self._strays_at = self.steps + STRAY_EVERY
-                    self._send_strays()
             self._heal()
             self._drain()
             self._stop()
@@ -171,23 +163,6 @@ class JobScheduler(Engine):
         self.history.observe(command, reply, before, after, self.world.now_ms)
         put_in_order(command, reply)
         return reply
-
-    def _send_strays(self) -> None:
-        """A plain task, and a worker for plain tasks, come to queues of jobs and are refused."""
-        for name in self.look.queues:
-            keys = self.world.keys.queue(name)
-            if self.world.ask([("HEXISTS", keys.meta, "kind")]) != [1]:
-                continue
-            lane = f"stray.{self.steps}"
-            for command in (
-                enqueue_tasks(keys, Operation(lane, 1), [b"stray"]),
-                join_queue(keys, Operation(lane, 2), "stray"),
-            ):
-                before = self.look.queues[name]
-                reply = self._execute(command, "stray", set())
-                if reply != [b"jobs"] or self.look.queues[name] != before:
-                    raise Violated(f"{command.script.name} on a queue of jobs answered {reply!r}")
-            self.happened("stray task refused")
 
     def _staging(self) -> Mapping[str, Staging]:
         return {name: queue.staging for name, queue in self.look.queues.items()}

@@ -25,7 +25,6 @@ STEPS = 300
 
 SOMETIMES = (
     # what goes wrong
-    "stray task refused",
     "repetition absorbed",
     "late copy delivered",
     "reply lost on send_jobs",
