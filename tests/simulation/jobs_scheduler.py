@@ -185,7 +185,7 @@ class JobScheduler(Engine):
             ):
                 before = self.look.queues[name]
                 reply = self._execute(command, "stray", set())
-                if reply != [b"jobs"] or self.look.queues[name] != before:
+                if reply != [b"jobs", b"jobs"] or self.look.queues[name] != before:
                     raise Violated(f"{command.script.name} on a queue of jobs answered {reply!r}")
             self.happened("stray task refused")
 
