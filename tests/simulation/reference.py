@@ -357,7 +357,7 @@ class Reference:
         return [b"ok"]
 
     def _join_jobs(self, queue: Queue, a: Arguments) -> Reply:
-        return [b"tasks"]  # as it is sent to queues of tasks alone
+        return [b"tasks", b""]  # as it is sent to queues of tasks alone
 
     _send_jobs = _join_jobs
 

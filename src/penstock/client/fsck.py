@@ -7,6 +7,7 @@ from penstock.client._sync.fsck import Report, check, repair, take_snapshot
 from penstock.client._sync.job_scan import read_job_queue
 from penstock.client._sync.key_scan import scan_keys
 from penstock.client._sync.kind_checks import KIND_CHECKS
+from penstock.client._sync.log_scan import read_log
 
 __all__ = [
     "ASYNC_KIND_CHECKS",
@@ -16,6 +17,7 @@ __all__ = [
     "arepair",
     "check",
     "read_job_queue",
+    "read_log",
     "repair",
     "scan_keys",
     "take_snapshot",
