@@ -14,10 +14,11 @@ from penstock.codec.failures import RaisedInChild, crash_of, describe, shorten
 from penstock.codec.progress import pack_progress
 from penstock.codec.values import pack_result
 from penstock.errors import JobCancelled, JobTimeout
+from penstock.executors.backoffs import wait_ms
 from penstock.executors.context import Context
 from penstock.model.jobs import JobError, Report, make_progress
 from penstock.model.queues import check_payload
-from penstock.model.retries import Retry, decode_backoff, delay_ms
+from penstock.model.retries import Retry, decode_backoff
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -236,20 +237,9 @@ class JobContext(Context):
     def _delay_ms(self, judgement: Judgement) -> int:
         if judgement.after_ms is not None:
             return judgement.after_ms
-        failures = self.handed_out.failures + 1
         backoff = decode_backoff(self.handed_out.backoff)
-        if backoff.kind != "named":
-            return delay_ms(backoff, failures)
-        strategy = cast("JobOrigin", self.origin).backoffs.get(backoff.name)
-        if strategy is None:
-            log.error("no backoff of this name, using the default name=%s", backoff.name)
-            return delay_ms(decode_backoff(""), failures)
-        try:
-            seconds = float(strategy(failures))
-            return max(0, round(1000 * min(seconds, 366 * 86_400)))
-        except BaseException:
-            log.exception("a backoff failed, using the default name=%s", backoff.name)
-            return delay_ms(decode_backoff(""), failures)
+        strategies = cast("JobOrigin", self.origin).backoffs
+        return wait_ms(backoff, self.handed_out.failures + 1, strategies)
 
     def to_report(self) -> Report:
         """What is said to the store."""

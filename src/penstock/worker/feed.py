@@ -17,6 +17,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
 
 from penstock.worker.cancellations import Cancellations
+from penstock.worker.delays import Delays
 from penstock.worker.notes import Notes
 from penstock.worker.offers import Offers
 from penstock.worker.prefetch import Prefetch
@@ -24,6 +25,8 @@ from penstock.worker.source import NOTHING_TOLD, Begin, Cancel, Cancelled, Fire,
 from penstock.worker.totals import Totals
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.executors.context import Context
     from penstock.model.claims import Claim
     from penstock.worker.source import Source, Step
@@ -85,6 +88,8 @@ class Feed:
         self._cancellations = Cancellations()
         self._offers = Offers(source.takes_pushed)
         self._notes = Notes()
+        self._delays = Delays()
+        """what has failed and is held for a while; it is still in `held`"""
         self._steps: deque[Step] = deque()
         """what is to be done apart from reports and claims"""
         self._timers: dict[str, float] = {}
@@ -147,6 +152,9 @@ class Feed:
         is_asking = self._exchange.request is not None or self._exchange.answer is not None
         # First, as work that comes later looks for it there.
         self._cancellations.add(cancelled, is_asking)
+        for context in self._delays.cancelled(cancelled):
+            self.source.drop(context)
+            self._say(context)
         self._cancel([c for c in self.held.values() if cancelled.includes(c)])
 
     def paused(self, is_paused: bool, now: float) -> None:
@@ -160,6 +168,7 @@ class Feed:
         """Start nothing more. The request lets others have what was meant for this worker."""
         self.is_accepting = False
         self._exchange.is_due = True
+        self._retry(inf)
         return self.source.pass_on(is_busy=False)
 
     def room_made(self, now: float) -> None:
@@ -203,6 +212,8 @@ class Feed:
         match request.purpose:
             case "claim":
                 self._exchange.answer = claim, request
+            case "ask_delays":
+                self._hold(request.contexts, claim.found, now)
             case "note":
                 self._notes.written(request.contexts[0], now)
             case "pass_on":
@@ -228,6 +239,7 @@ class Feed:
         """The work still held is this worker's no more; whatever comes of it is dropped."""
         self.source.close(self.held.values())
         self.held.clear()
+        self._delays.clear()
         self._steps.clear()
         self._timers.clear()
 
@@ -254,6 +266,8 @@ class Feed:
             else:
                 request = self._next_request(now, owed)
                 if request is None and exchange.answer is None:
+                    if exchange.is_due and exchange.reporting is None:
+                        continue  # what was asked meanwhile has given a reason for another one
                     return None
                 if request is not None:
                     exchange.request = request
@@ -263,7 +277,8 @@ class Feed:
     @property
     def wake_at(self) -> float:
         """When to ask for the next step, if nothing happens before."""
-        return min(min(self._timers.values(), default=inf), self._notes.due_at)
+        timer_at = min(self._timers.values(), default=inf)
+        return min(timer_at, self._notes.due_at, self._delays.due_at)
 
     def report_alone(self, context: Context, now: float) -> Request | None:
         """A request that reports this one outcome and waits for the next, if nothing else is to be
@@ -350,7 +365,7 @@ class Feed:
         if not self.is_accepting or self.is_paused or self.is_closed or not self.lease.is_valid:
             return 0
         room = self._most() - self.slots.load - self._exchange.coming
-        if room <= 0 and self.slots.waiting and not self.held:
+        if room <= 0 and self.slots.waiting and len(self.held) == len(self._delays):
             # Other queues hold work ahead; this one gets its turn behind them.
             return 1
         return max(0, room)
@@ -380,6 +395,10 @@ class Feed:
                 return None  # what a job has said goes before its end
             self._notes.forget(exchange.reporting)
             requests, exchange.reporting = self.source.report_apart(exchange.reporting)
+            for request in requests:
+                if request.purpose == "ask_delays":
+                    # Not over yet; it can be cancelled meanwhile.
+                    self.held.update((context.token, context) for context in request.contexts)
             exchange.apart.extend(requests)
             exchange.is_prepared = True
         if exchange.apart:
@@ -472,6 +491,27 @@ class Feed:
             wait.is_waiting = False
             self._exchange.is_due = True
 
+    # Failed work that is held.
+
+    def _hold(self, contexts: Sequence[Context], delays_s: Sequence[float], now: float) -> None:
+        for context, delay_s in zip(contexts, delays_s, strict=True):
+            if context.cancelled:
+                self.source.drop(context)
+                self._say(context)
+            else:
+                self._delays.add(context, now + delay_s)
+        # A worker that stops holds nothing for longer than it has to.
+        self._retry(now if self.is_accepting else inf)
+
+    def _retry(self, now: float) -> None:
+        for context in self._delays.due(now):
+            self.source.retry(context)
+            self._say(context)
+
+    def _say(self, context: Context) -> None:
+        self.outcomes.append(context)
+        self._exchange.is_due = True
+
     # The rest.
 
     def _begin(self, contexts: list[Context]) -> None:
@@ -530,6 +570,7 @@ class Feed:
                 self._exchange.is_due = True
             else:
                 self.room_made(now)
+        self._retry(now)
         for context in self._notes.due(now):
             note = self.source.note(context) if context.token in self.held else None
             if note is not None:

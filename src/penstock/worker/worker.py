@@ -375,7 +375,8 @@ class Worker:
         if functions is None:
             handler = self._handlers.tasks[queue]
             executor = self._executor.coroutines if handler.is_async else self._executor.threads
-            tasks = TaskSource(*about, handler.function, max_payload)
+            waits = handler.backoff, self._handlers.backoffs
+            tasks = TaskSource(*about, handler.function, max_payload, *waits)
             return self._driven(session, tasks, executor)
         is_only_one = len(self._handlers.queues) == 1
         is_handed_over = is_only_one and all(function.in_thread for function in functions.values())
