@@ -15,7 +15,7 @@ from penstock.codec.progress import pack_progress
 from penstock.codec.values import pack_result
 from penstock.errors import JobCancelled, JobTimeout
 from penstock.executors.backoffs import wait_ms
-from penstock.executors.context import Context
+from penstock.executors.context import Context, work_log
 from penstock.model.jobs import JobError, Report, make_progress
 from penstock.model.queues import check_payload
 from penstock.model.retries import Retry, decode_backoff
@@ -160,7 +160,7 @@ class JobContext(Context):
             return
         if self.function.in_process and isinstance(value, bytes) and value.startswith(VERDICT):
             is_final, after_ms, reason, *error = json.loads(value[1:])
-            self._failed(Judgement(is_final, after_ms, reason), JobError(*error))
+            self._failed(Judgement(is_final, after_ms, reason), JobError(*error), None)
             return
         try:
             self.result = value if self.function.in_process else pack_result(value)  # type: ignore[assignment]
@@ -168,6 +168,7 @@ class JobContext(Context):
         except BaseException as error:  # whatever becomes of it, the slot must go on
             self.raised(error, began_at)
             return
+        self._note_end(logging.INFO)
         self._tell()
 
     def raised(self, error: BaseException, began_at: float) -> None:
@@ -180,14 +181,14 @@ class JobContext(Context):
         judgement = self._judgement(error)
         if isinstance(error, JobTimeout):
             judgement = judgement._replace(reason="timeout")
-        self._failed(judgement, JobError(*failure))
+        self._failed(judgement, JobError(*failure), error)
 
     def crashed(self, death: Death, began_at: float) -> None:
         """The process of the job has died under it."""
         self.took_s = perf_counter() - began_at
         self.outcome = "crashed"
         self.result = pack_error(crash_of("process of the job", str(death)))
-        log.warning("job crashed queue=%s job=%s how=%s", self.queue, self.job, death)
+        self._note_end(logging.WARNING, " how=%s", death)
         self._tell()
 
     def skipped(self) -> None:
@@ -196,6 +197,8 @@ class JobContext(Context):
 
     def _end_cancelled(self) -> None:
         self.outcome = "cancelled"
+        if not self.origin.is_closed and not self.origin.lease.is_lost:
+            self._note_end(logging.INFO)
         self._tell()
 
     def _tell(self) -> None:
@@ -205,7 +208,27 @@ class JobContext(Context):
         self._is_told = True
         self.origin.done(self)
 
-    def _failed(self, judgement: Judgement, error: JobError) -> None:
+    def _note_end(
+        self, level: int, more: str = "", *values: object, error: BaseException | None = None
+    ) -> None:
+        """Write the line of this attempt into the log of the worker."""
+        if work_log.isEnabledFor(level):
+            work_log.log(
+                level,
+                "job %s type=%s job=%s queue=%s attempt=%d took_ms=%.3f cpu_ms=%.3f" + more,
+                *("dead" if self._is_last else self.outcome, self.type, self.job, self.queue),
+                *(self.attempt, 1000 * self.took_s, 1000 * self.cpu_s, *values),
+                exc_info=error,
+            )
+
+    @property
+    def _is_last(self) -> bool:
+        """It has failed, and is not tried again."""
+        is_spent = self.handed_out.failures + 1 >= self.handed_out.attempts
+        return self.outcome == "final" or (self.outcome == "failed" and is_spent)
+
+    def _failed(self, judgement: Judgement, error: JobError, raised: BaseException | None) -> None:
+        """`raised` is None if it was raised in another process."""
         self.outcome = "final" if judgement.is_final else "failed"
         self.reason = judgement.reason
         self.delay_ms = self._delay_ms(judgement)
@@ -214,15 +237,13 @@ class JobContext(Context):
             why = f"{error.message}; no attempt was left (attempts={attempts})"
             error = replace(error, message=why)
         self.result = pack_error(error)
-        log.warning(
-            "job failed queue=%s job=%s type=%s attempt=%d error=%s: %r",
-            self.queue,
-            self.job,
-            self.type,
-            self.attempt,
-            error.type,
-            error.message,
-        )
+        values: tuple[object, ...]
+        more, values = " error=%s: %r", (error.type, error.message)
+        if not self._is_last:
+            more, values = " again_ms=%d" + more, (self.delay_ms, *values)
+        if raised is None or isinstance(raised, RaisedInChild):
+            more, values, raised = more + "\n%s", (*values, error.traceback.rstrip()), None
+        self._note_end(logging.WARNING, more, *values, error=raised)
         self._tell()
 
     def _judgement(self, error: BaseException) -> Judgement:

@@ -20,7 +20,7 @@ from penstock.worker.totals import Report
 from penstock.worker.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
     from pathlib import Path
 
     from penstock.client.client import AsyncPenstock, Penstock
@@ -73,12 +73,15 @@ def run_worker(
     until_empty: bool = False,
     report: Path | None = None,
     shared: SharedMemory | None = None,
+    on_loaded: Callable[[], None] = lambda: None,
 ) -> int:
     """Serve queues with the handlers of a module until SIGTERM, SIGINT or SIGHUP; the exit status.
     With `shared`, this process is the worker's own, and its supervisor, if there is one, is told
-    of it. `report` is a file to keep.
+    of it. `report` is a file to keep. `on_loaded` is called when the module was imported.
     """
-    handlers = choose_handlers(load_handlers(module), queues, module)
+    loaded = load_handlers(module)
+    on_loaded()
+    handlers = choose_handlers(loaded, queues, module)
     worker = Worker(
         settings,
         handlers,
