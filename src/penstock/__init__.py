@@ -16,6 +16,7 @@ from penstock.model.jobs import JobEvent, JobInfo
 from penstock.model.queues import Enqueued, QueueState
 from penstock.model.retries import Reject, Retry, exponential, fixed
 from penstock.worker.handlers import backoff, handler
+from penstock.worker.hooks import lifespan, middleware
 from penstock.worker.run import serve
 from penstock.worker.worker import Worker
 
@@ -57,6 +58,8 @@ __all__ = [
     "fixed",
     "handler",
     "job",
+    "lifespan",
+    "middleware",
     "new_job_id",
     "serve",
 ]

@@ -28,6 +28,7 @@ class Origin(Protocol):
     lease: Lease
     handle: Callable[[bytes, Context], Any]
     max_payload: int
+    resources: Any
     is_closed: bool
 
     def done(self, context: Context) -> None:
@@ -74,6 +75,11 @@ class Context:
     @property
     def queue(self) -> str:
         return self.origin.queue
+
+    @property
+    def resources(self) -> Any:
+        """What the lifespan hook of the worker has yielded; None without one."""
+        return self.origin.resources
 
     @property
     def cancelled(self) -> bool:

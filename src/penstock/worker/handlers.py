@@ -14,6 +14,7 @@ from penstock.errors import HandlerNotFound
 from penstock.executors.context import Context
 from penstock.model.names import check_name
 from penstock.model.retries import Backoff, exponential, parse_backoff
+from penstock.worker.hooks import Hooks, is_hook
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -24,8 +25,8 @@ Function = (
 )
 F = TypeVar("F", bound=Function)
 B = TypeVar("B", bound=Callable[[int], float])
-Served = Function | JobFunction[..., Any] | Callable[[int], float]
-"""A handler, a job, or a backoff that jobs name."""
+Served = Function | JobFunction[..., Any] | Callable[..., Any]
+"""A handler, a job, a backoff that jobs name, a lifespan or a middleware."""
 
 _MARK = "__penstock_queues__"
 
@@ -44,6 +45,7 @@ class Handlers(NamedTuple):
     """name -> how long to wait after so many failures (s)"""
     queues: list[str]
     """all that are served, in the order in which they are served strictly"""
+    hooks: Hooks = Hooks()
 
 
 class Handler(NamedTuple):
@@ -154,6 +156,7 @@ def find_handlers(module: ModuleType) -> Handlers:
         if isinstance(value, JobFunction)
         or _marked_queues(value)
         or isinstance(getattr(value, _BACKOFF, None), str)
+        or is_hook(value)
     ]
     return collect_handlers(marked, f"module {module.__name__!r}")
 
@@ -170,8 +173,9 @@ def as_handlers(given: Handlers | Mapping[str, Handler | Function] | Iterable[Se
 
 def collect_handlers(functions: Iterable[Served], source: str = "the list") -> Handlers:
     """Functions marked with `handler` or `job`, by queue, in the order in which they are given, and
-    those marked with `backoff`, by name.
+    those marked with `backoff`, by name; and hooks.
     """
+    hooks = Hooks()
     order: dict[str, None] = {}
     tasks: dict[str, Handler] = {}
     jobs: dict[str, dict[str, JobFunction[..., Any]]] = {}
@@ -187,6 +191,9 @@ def collect_handlers(functions: Iterable[Served], source: str = "the list") -> H
                 )
             continue
         marked: Any = function  # only the mark tells which kind it is
+        if is_hook(marked):
+            hooks = hooks.plus(marked, source)
+            continue
         queues = _marked_queues(marked)
         named = getattr(marked, _BACKOFF, None)
         if isinstance(named, str):
@@ -211,7 +218,7 @@ def collect_handlers(functions: Iterable[Served], source: str = "the list") -> H
             f"{source} has both a handler and jobs for queue {queue!r}; a queue holds either plain "
             "tasks or jobs, so give one of them another queue"
         )
-    return Handlers(tasks, jobs, backoffs, list(order))
+    return Handlers(tasks, jobs, backoffs, list(order), hooks)
 
 
 def choose_handlers(handlers: Handlers, queues: list[str], source: str) -> Handlers:
@@ -237,4 +244,5 @@ def choose_handlers(handlers: Handlers, queues: list[str], source: str) -> Handl
         {queue: handlers.jobs[queue] for queue in wanted if queue in handlers.jobs},
         handlers.backoffs,
         wanted,
+        handlers.hooks,
     )

@@ -43,8 +43,9 @@ def serve(
     `until_empty`, at most until nothing is left in the queues. In a thread that is not the main one
     it cannot hear signals, so `stop` is the way to end it.
 
-    `handlers` are functions marked with `@penstock.handler` or `@penstock.job`, and with
-    `@penstock.backoff` those that jobs name; or a mapping from queue to function.
+    `handlers` are functions marked with `@penstock.handler` or `@penstock.job`, with
+    `@penstock.backoff` those that jobs name, and hooks (`@penstock.lifespan`,
+    `@penstock.middleware`); or a mapping from queue to function.
     Other options are those of `Worker`: concurrency, grace_s, name, lease_ms, heartbeat_ms, strict,
     weights, until_empty.
 

@@ -127,6 +127,8 @@ class Source(ABC):
         self.lease = lease
         self.handle = handle
         self.max_payload = max_payload
+        self.resources: Any = None
+        """what the lifespan hook of the worker has yielded"""
         self.is_closed = False
         """nothing that comes of its work counts any more"""
         self.channels = [keys.wake + worker, *channels]

@@ -25,6 +25,7 @@ from penstock.worker.emptiness import wait_until_empty
 from penstock.worker.feed import Feed
 from penstock.worker.handlers import Handlers, as_handlers
 from penstock.worker.handoff import Handoff
+from penstock.worker.hooks import Lifespan
 from penstock.worker.mover import finish_batches
 from penstock.worker.order import QueueOrder
 from penstock.worker.pump import Pump
@@ -51,8 +52,8 @@ _LOOK_EVERY_S = 10.0
 
 class Worker:
     """Serves queues, up to `concurrency` tasks or jobs at a time. `handlers` are functions marked
-    with `@penstock.handler` or `@penstock.job`, and with `@penstock.backoff` those that jobs name;
-    or a mapping from queue to function.
+    with `@penstock.handler` or `@penstock.job`, with `@penstock.backoff` those that jobs name, and
+    hooks (`@penstock.lifespan`, `@penstock.middleware`); or a mapping from queue to function.
 
     Queues take turns; with `strict` a queue is served only while those before it are empty, with
     `weights` each gets its share of what is started. With `until_empty` the worker ends by itself
@@ -103,6 +104,8 @@ class Worker:
         """what goes on while it lives; a failure of one ends it"""
         self._totals = Totals()
         """of feeds that are gone"""
+        self._resources: Any = None
+        """what the lifespan hook has yielded"""
         self._stops = 0
         self._is_abandoned = False
         self._is_registered = False
@@ -144,10 +147,23 @@ class Worker:
 
     async def run(self) -> None:
         """Work until `stop` is called."""
+        lifespan = Lifespan(self._handlers.hooks.lifespan)
+        self._resources = await lifespan.start()
+        try:
+            await self._run()
+        finally:
+            await lifespan.end()
+
+    async def _run(self) -> None:
         kinds = {handler.is_async for handler in self._handlers.tasks.values()}
         for types in self._handlers.jobs.values():
             kinds |= {function.is_async for function in types.values()}
         self._executor.start(has_functions=False in kinds, has_coroutines=True in kinds)
+        if False in kinds and (names := self._handlers.hooks.names_of_async):
+            log.warning(
+                "async middleware is not run around plain functions middleware=%s",
+                ",".join(names),
+            )
         living = asyncio.create_task(self._keep_living())
         try:
             stop = asyncio.create_task(self._stop_asked.wait())
@@ -376,7 +392,8 @@ class Worker:
             handler = self._handlers.tasks[queue]
             executor = self._executor.coroutines if handler.is_async else self._executor.threads
             waits = handler.backoff, self._handlers.backoffs
-            tasks = TaskSource(*about, handler.function, max_payload, *waits)
+            handle = self._handlers.hooks.around(handler.function, handler.is_async)
+            tasks = TaskSource(*about, handle, max_payload, *waits)
             return self._driven(session, tasks, executor)
         is_only_one = len(self._handlers.queues) == 1
         is_handed_over = is_only_one and all(function.in_thread for function in functions.values())
@@ -385,6 +402,7 @@ class Worker:
             *(*about, functions, self._handlers.backoffs, max_payload, runs_in.cancel),
             takes_pushed=is_only_one,
         )
+        jobs.handle = self._handlers.hooks.around(jobs.handle, None)
         pump = self._driven(session, jobs, runs_in)
         if is_handed_over:
             settings = replace(self._client.settings, dialect=self._client.store.dialect)
@@ -393,6 +411,7 @@ class Worker:
         return pump
 
     def _driven(self, session: AsyncWorkerSession, source: Source, executor: Executor) -> Pump:
+        source.resources = self._resources
         feed = Feed(source, executor, is_paused=session.heartbeat.is_paused)
         return Pump(feed, self._client, executor, self)
 
