@@ -18,6 +18,7 @@ from penstock.cli.worker_options import (
     grace_option,
     heartbeat_option,
     lease_option,
+    renewal_options,
     served_option,
     strict_option,
 )
@@ -26,7 +27,7 @@ from penstock.model.workers import WorkerInfo, pausable_name
 from penstock.worker.run import run_worker
 from penstock.worker.shared_memory import SharedMemory
 from penstock.worker.stacks import write_stacks_on_request
-from penstock.worker.supervisor import CAN_SUPERVISE, supervise
+from penstock.worker.supervisor import CAN_SUPERVISE, RENEWED, supervise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,6 +69,7 @@ def worker() -> None:
     is_flag=True,
     help="Without a second process that watches it and tells what killed it.",
 )
+@renewal_options
 @log_options
 @with_store
 def run(
@@ -83,6 +85,8 @@ def run(
     until_empty: bool,
     report: Path | None,
     alone: bool,
+    max_jobs: int | None,
+    max_memory: int | None,
     log_level: str | None,
     log_format: Literal["text", "json"] | None,
 ) -> None:
@@ -119,6 +123,8 @@ def run(
                 report,
                 shared,
                 on_loaded=log.settle,
+                max_jobs=max_jobs,
+                max_memory=max_memory,
             )
         except WrongKind as error:
             # What was asked for cannot be, so that to start it again would not help.
@@ -139,11 +145,14 @@ def _run(
     work: Callable[[SharedMemory | None], int],
     is_alone: bool,
 ) -> int:
-    if not has_own_process():
-        return work(None)
-    write_stacks_on_request()
-    is_watched = CAN_SUPERVISE and not is_alone
-    return supervise(settings, grace_s, work) if is_watched else work(SharedMemory())
+    is_process = has_own_process()
+    if is_process:
+        write_stacks_on_request()
+    if is_process and CAN_SUPERVISE and not is_alone:
+        return supervise(settings, grace_s, work)
+    status = work(SharedMemory() if is_process else None)
+    # Without a parent, it is up to whoever started this to start it again.
+    return 0 if status == RENEWED else status
 
 
 @worker.command("list", epilog=examples("penstock worker list"))

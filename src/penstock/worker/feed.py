@@ -16,6 +16,7 @@ from collections import deque
 from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.worker.budget import Budget
 from penstock.worker.cancellations import Cancellations
 from penstock.worker.delays import Delays
 from penstock.worker.notes import Notes
@@ -62,7 +63,13 @@ class Feed:
     """
 
     def __init__(
-        self, source: Source, slots: Slots, *, is_paused: bool = False, prefetches: bool = True
+        self,
+        source: Source,
+        slots: Slots,
+        *,
+        is_paused: bool = False,
+        prefetches: bool = True,
+        budget: Budget | None = None,
     ) -> None:
         self.source = source
         self.slots = slots
@@ -82,6 +89,8 @@ class Feed:
         """the worker is to start nothing for now"""
         self.is_held_back = False
         """no claim may be under way, as work is to go back to the front of the queue"""
+        self._budget = budget or Budget()
+        """what all feeds of the worker may still start"""
         self._prefetch = Prefetch(slots.slots, prefetches)
         self._wait = _Wait()
         self._exchange = _Exchange()
@@ -302,6 +311,7 @@ class Feed:
     def give_back(self, contexts: list[Context]) -> Request:
         """Return work that was not begun to its old place."""
         tokens = [context.token for context in contexts]
+        self._budget.put_back(len(tokens))
         for token in tokens:
             self.held.pop(token, None)
         self._offers.settled(tokens)
@@ -367,8 +377,8 @@ class Feed:
         room = self._most() - self.slots.load - self._exchange.coming
         if room <= 0 and self.slots.waiting and len(self.held) == len(self._delays):
             # Other queues hold work ahead; this one gets its turn behind them.
-            return 1
-        return max(0, room)
+            room = 1
+        return max(0, min(room, self._budget.left))
 
     def _most(self) -> int:
         return self.slots.slots + self._prefetch.ahead
@@ -424,6 +434,7 @@ class Feed:
         # is pushed then would wait although others have time.
         is_idle = self.load == 0 and self._exchange.coming == 0 and self.slots.load == 0
         offer = self._offers.make(is_idle and limit > 0)
+        self._budget.take(limit)
         request = self.source.claim(reported, limit, offer)
         self._cancellations.asked()
         self._exchange.request = request
@@ -461,6 +472,7 @@ class Feed:
         if claim.word == "not_working":
             self.lease.lose()
         contexts = self.source.contexts(claim.found, claim.first_process) if claim.found else []
+        self._budget.put_back(request.limit - len(contexts))
         self.held.update({context.token: context for context in contexts})
         self._cancellations.apply(contexts)
         self._cancellations.opened(is_asking=self._exchange.request is not None)
