@@ -28,6 +28,7 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
     },
     "stop_tasks": {"ok": [b"ok", b"7"]},
     "fail_tasks": {"ok": [b"ok", 1, b"7"]},
+    "read_failures": {"ok": [b"ok", 5, 1]},
     "find_processes": {"ok": [b"ok", b"7"]},
     "enqueue_tasks": {
         "ok": [b"ok", 1],

@@ -97,6 +97,7 @@ def sample_commands(
         processes.finish_tasks(queue, operation, "w1", held, [b"r1", b"r2"], 1, wait=True),
         processes.stop_tasks(queue, operation, "w1", held),
         processes.fail_tasks(queue, operation, "w1", held),
+        processes.read_failures(queue, "w1", held),
         processes.find_processes(queue, "w1", b"a"),
         staging.stage_chunk(queue, "b", "s4", 0, pack_chunk([b"x"]), 1000),
         staging.decide_batch(queue, operation, "b2", 0, "tasks", STAGES[1:]),

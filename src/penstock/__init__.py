@@ -18,6 +18,7 @@ from penstock.model.logs import Message, NewMessage
 from penstock.model.queues import Enqueued, QueueState
 from penstock.model.retries import Reject, Retry, exponential, fixed
 from penstock.worker.handlers import backoff, handler
+from penstock.worker.hooks import lifespan, middleware
 from penstock.worker.run import serve
 from penstock.worker.worker import Worker
 
@@ -63,6 +64,8 @@ __all__ = [
     "fixed",
     "handler",
     "job",
+    "lifespan",
+    "middleware",
     "new_job_id",
     "serve",
 ]

@@ -270,6 +270,18 @@ class WorkerBroken(PenstockError):
     code = "worker_broken"
 
 
+class LifespanFailed(PenstockError):
+    """The lifespan hook of a worker has raised something."""
+
+    code = "lifespan_failed"
+
+
+class NoResources(PenstockError):
+    """A job in a process of its own has asked for what the lifespan hook of its worker has made."""
+
+    code = "no_resources"
+
+
 class NoJob(PenstockError):
     """No job is running where one was asked for."""
 

@@ -212,7 +212,7 @@ def test_a_schedule_that_is_not_there_is_an_error(
     [
         ([], 2, "Say when: give --cron or --every"),
         (["--cron", "* * * * *", "--every", "5"], 2, "give only one of them"),
-        (["--cron", "at noon"], 1, "cannot be read (not five fields)"),
+        (["--cron", "at noon"], 1, "cannot be read (not five fields, nor six)"),
         (["--cron", "0 0 30 2 *"], 1, "never fires, because no such day exists"),
         (["--cron", "0 0 * * *", "--timezone", "Mars"], 1, "time zone 'Mars' is not known here"),
         (["--every", "0.1"], 1, "every is 0.1 s; give 1 to"),

@@ -62,6 +62,23 @@ def test_a_fail_is_refused_when_the_task_is_no_longer_held(
     assert queue.inspect().counters.refused == 1
 
 
+def test_past_failures_are_told_with_the_number_that_is_too_many(
+    ps: penstock.Penstock, queue: penstock.Queue, worker: penstock.WorkerSession, keys: QueueKeys
+) -> None:
+    queue.enqueue_many([b"a", b"b"])
+    queue.enqueue_unique(b"c", "key")
+    [first, second, third] = worker.start_tasks("mail", 3)
+    for process in (first, third):
+        process.fail()
+    held = [second, *worker.start_tasks("mail", 2)]
+    processes_ = [*(process.id for process in held), first.id]
+
+    past = ps.store.run(processes.read_failures(keys, worker.id, processes_))
+    assert past == (5, [0, 1, 1, 0])
+    queue.configure(max_failures=3)
+    assert ps.store.run(processes.read_failures(keys, worker.id, [second.id])) == (3, [0])
+
+
 def test_failing_many_answers_how_many_died_and_which_were_refused(
     ps: penstock.Penstock,
     queue: penstock.Queue,

@@ -48,7 +48,7 @@ FAULT_NAMES = [f"{fault.name}-{times}" for fault, times in FAULTS]
 ONLY_READ = {
     "tasks": {
         "describe_key", "find_processes", "inspect_queue", "list_paused_workers", "list_queues",
-        "list_work", "list_workers", "page_tasks", "read_queue",
+        "list_work", "list_workers", "page_tasks", "read_failures", "read_queue",
     },
     "jobs": {
         "count_jobs", "explain_job", "find_cancelled", "find_handed", "list_running",

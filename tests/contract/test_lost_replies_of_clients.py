@@ -27,7 +27,7 @@ from penstock.connection.staging import move_batches
 from penstock.connection.staging import stage_chunk as stage
 from penstock.errors import QueueFull
 from penstock.model.staging import Stage
-from penstock.store.commands import checks, queues, workers
+from penstock.store.commands import checks, processes, queues, workers
 from penstock.store.keys import NamespaceKeys
 from tests.proxy import Fault, FaultProxy, Match, Rule, match_script
 from tests.samples import SCRIPTS
@@ -194,6 +194,16 @@ def fail_worker(world: World) -> object:
         worker.start_tasks("mail", 2)
         world.strike()
         return world.ps.fail_worker(worker.id), world.look()
+
+
+def read_failures(world: World) -> object:
+    world.queue.enqueue_many([b"a", b"b"])
+    keys = world.keys.queue("mail")
+    with world.worker() as worker:
+        _started(worker).fail()
+        held = [process.id for process in worker.start_tasks("mail", 2)]
+        world.strike()
+        return world.ps.store.run(processes.read_failures(keys, worker.id, held))
 
 
 def find_processes(world: World) -> object:

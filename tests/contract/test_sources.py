@@ -13,6 +13,7 @@ import pytest
 
 import penstock
 from penstock.executors.job_context import JobContext
+from penstock.model.retries import fixed
 from penstock.store.command import Operation
 from penstock.worker.source import WOKEN, Cancelled, Request
 from penstock.worker.sources.jobs import JobSource
@@ -46,7 +47,9 @@ class Kind(NamedTuple):
 
 
 def make_tasks(ps: penstock.Penstock, worker: penstock.WorkerSession) -> Source:
-    return TaskSource(ps.keys.queue("mail"), worker.id, worker.lease, lambda t, c: None, 1000)
+    return TaskSource(
+        *(ps.keys.queue("mail"), worker.id, worker.lease, lambda t, c: None, 1000, fixed(0), {})
+    )
 
 
 def make_jobs(ps: penstock.Penstock, worker: penstock.WorkerSession) -> Source:

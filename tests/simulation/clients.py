@@ -162,6 +162,7 @@ async def _act(
             await session.start_work(queue)
             scheduler.happened("work stopped and started again")
         else:
+            await _hold_back(scheduler, program, session, process)
             is_dead = await process.fail()
             hands.drop(process)
             if is_dead:
@@ -169,6 +170,17 @@ async def _act(
     except LeaseLost:
         hands.drop(process)
         scheduler.happened("stale process refused")
+
+
+async def _hold_back(
+    scheduler: Scheduler, program: Program, session: AsyncWorkerSession, process: AsyncProcess
+) -> None:
+    """As `penstock worker` does it: a failed task is held for a while, unless it dies now."""
+    keys = program.client.keys.queue(process.queue)
+    past = await program.client.store.run(processes.read_failures(keys, session.id, [process.id]))
+    if past.counts[0] + 1 < past.most and scheduler.random.random() < 0.3:
+        await Sleep(scheduler.random.expovariate(1 / 200))
+        scheduler.happened("failed task held back")
 
 
 async def _start_and_wait(

@@ -345,6 +345,11 @@ class Reference:
             queue.idle.clear()
         return [b"ok", len(dead), *refused]
 
+    def _read_failures(self, queue: Queue, a: Arguments) -> Reply:
+        held = queue.running.get(_worker(a["running"]), {})
+        counts = [queue.failures.get(held.get(process, b""), 0) for process in a["processes"]]
+        return [b"ok", queue.max_failures, *counts]
+
     # Queues.
 
     def _join_queue(self, queue: Queue, a: Arguments) -> Reply:

@@ -43,6 +43,7 @@ SOMETIMES = (
     "queue emptied",
     "task cancelled",
     "poison went to the dead list",
+    "failed task held back",
     "dead tasks retried",
     "operator failed a worker",
     "work stopped and started again",

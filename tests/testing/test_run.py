@@ -10,7 +10,7 @@ from unittest.mock import call
 
 import pytest
 
-from penstock import Retry, backoff, current, handler, job
+from penstock import Retry, backoff, current, handler, job, middleware
 from penstock.errors import (
     HandlerNotFound,
     InvalidArgument,
@@ -22,6 +22,8 @@ from penstock.errors import (
 from tests.testing import shop
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from penstock import Context
     from penstock.testing import TestPenstock
 
@@ -509,3 +511,25 @@ def test_what_a_job_of_one_queue_sends_to_another_runs_now(penstock: TestPenstoc
 
     assert len(summary.done) == 8
     assert penstock.now == began_at
+
+
+@job(queue="pools")
+def ask_for_resources() -> str:
+    return str(current().resources)
+
+
+def test_middleware_is_run_and_resources_are_what_the_test_says(penstock: TestPenstock) -> None:
+    seen: list[str] = []
+
+    @middleware
+    def around(context: Any) -> Iterator[None]:
+        seen.append(context.type)
+        yield
+
+    penstock.resources = "a pool"
+    sent = ask_for_resources.send()
+
+    penstock.run_all(ask_for_resources, around)
+
+    assert sent.result(5) == "a pool"
+    assert seen == ["ask_for_resources"]

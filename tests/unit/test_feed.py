@@ -12,6 +12,7 @@ import penstock
 from penstock.executors.job_context import JobContext
 from penstock.model.claims import Claim
 from penstock.model.processes import Failed
+from penstock.model.retries import parse_backoff
 from penstock.model.workers import Lease
 from penstock.store.keys import NamespaceKeys
 from penstock.worker.feed import Feed
@@ -59,11 +60,21 @@ class Slots:
 class World:
     """A feed, and what its driver would do with its steps."""
 
-    def __init__(self, kind: str = "tasks", slots: int = 2, takes_pushed: bool = True) -> None:
+    def __init__(
+        self,
+        kind: str = "tasks",
+        slots: int = 2,
+        takes_pushed: bool = True,
+        backoff: float | str = 0,
+        backoffs: dict[str, Any] | None = None,
+    ) -> None:
         lease = Lease(3000)
         lease.renewed(math.inf)
         self.source: Any = (
-            TaskSource(KEYS, "ant", lease, lambda task, context: None, 1000)
+            TaskSource(
+                *(KEYS, "ant", lease, lambda task, context: None, 1000),
+                *(parse_backoff(backoff), backoffs or {}),
+            )
             if kind == "tasks"
             else JobSource(
                 *(KEYS, "ant", lease, {"echo": echo}, {}, 1000, JobContext.cancel),

@@ -40,6 +40,7 @@ class Work:
     """Tasks that say when they have begun, and end when they may."""
 
     queue, worker, max_payload, is_closed = "mail", "ant", 1000, False
+    resources = None
 
     def __init__(self) -> None:
         self.lease = Lease(60_000)

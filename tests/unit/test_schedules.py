@@ -31,7 +31,10 @@ YEAR_MS = 366 * DAY_MS
 NOON_MS = 1_711_886_400_000  # 2024-03-31 12:00 UTC, the day on which Berlin's clocks went forward
 LORD_HOWE = "Australia/Lord_Howe"
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", LORD_HOWE, "America/Havana"]
-CRONS = ["30 2 * * *", "0 * * * *", "*/15 * * * *", "*/20 0-2 * * *", "0,45 1,2 * * *", "0 0 1 * *"]
+CRONS = [
+    *("30 2 * * *", "0 * * * *", "*/15 * * * *", "*/20 0-2 * * *", "0,45 1,2 * * *", "0 0 1 * *"),
+    *("10 30 2 * * *", "*/20 */30 * * * *", "5,50 45 1,2 * * *"),
+]
 FIRST, LAST = datetime(2024, 3, 2, tzinfo=UTC), datetime(2024, 3, 31, tzinfo=UTC)
 HOURS = st.integers(-6 * 3_600_000, 6 * 3_600_000)
 CHANGES_MS = st.sampled_from(
@@ -111,7 +114,52 @@ def test_what_the_clock_shows_at_each_slot_in_the_night_it_is_changed(
     assert " ".join(time.strftime("%H:%M%z") for time in clock) == shown
 
 
-@pytest.mark.parametrize("cron", ["30 2 * * *", "15 2 * * *", "45 1 * * *", "0 0 * * *"])
+@pytest.mark.parametrize(
+    ("day", "zone", "cron", "shown"),
+    [
+        ("2024-03-31", "Europe/Berlin", "15 30 2 * * *", "03:00:00+0200"),
+        ("2024-03-31", "Europe/Berlin", "0,30 30 2 * * *", "03:00:00+0200"),
+        ("2024-03-31", "Europe/Berlin", "*/30 30 2 * * *", ""),
+        ("2024-10-27", "Europe/Berlin", "15 30 2 * * *", "02:30:15+0200"),
+        ("2024-10-27", "Europe/Berlin", "0,30 30 2 * * *", "02:30:00+0200 02:30:30+0200"),
+        (
+            *("2024-10-27", "Europe/Berlin", "*/30 30 2 * * *"),
+            "02:30:00+0200 02:30:30+0200 02:30:00+0100 02:30:30+0100",
+        ),
+        ("2024-10-06", LORD_HOWE, "45 15 2 * * *", "02:30:00+1100"),
+    ],
+)
+def test_seconds_in_the_night_the_clock_is_changed(
+    day: str, zone: str, cron: str, shown: str
+) -> None:
+    since = datetime.fromisoformat(f"{day} 00:00").replace(tzinfo=ZoneInfo(zone))
+    until = datetime.fromisoformat(f"{day} 03:15").replace(tzinfo=ZoneInfo(zone))
+
+    slots = slots_between(make(cron=cron, timezone=zone), epoch_ms(since) - 1, epoch_ms(until))
+
+    clock = [datetime.fromtimestamp(slot / 1000, ZoneInfo(zone)) for slot in slots]
+    assert " ".join(time.strftime("%H:%M:%S%z") for time in clock) == shown
+
+
+@pytest.mark.parametrize(
+    ("macro", "fields"),
+    [
+        ("@yearly", "0 0 1 1 *"),
+        ("@annually", "0 0 1 1 *"),
+        ("@monthly", "0 0 1 * *"),
+        ("@weekly", "0 0 * * 0"),
+        (" @Daily ", "0 0 * * *"),
+        ("@midnight", "0 0 * * *"),
+        ("@hourly", "0 * * * *"),
+    ],
+)
+def test_a_macro_stands_for_the_usual_fields(macro: str, fields: str) -> None:
+    assert make(cron=macro).cron == fields
+
+
+@pytest.mark.parametrize(
+    "cron", ["30 2 * * *", "15 2 * * *", "45 1 * * *", "0 0 * * *", "20 30 2 * * *", "@daily"]
+)
 @pytest.mark.parametrize("zone", ZONES)
 def test_a_daily_job_runs_once_on_each_day_of_two_years(zone: str, cron: str) -> None:
     schedule = make(cron=cron, timezone=zone)
@@ -127,7 +175,8 @@ def test_a_daily_job_runs_once_on_each_day_of_two_years(zone: str, cron: str) ->
 @pytest.mark.parametrize("change", ["2024-03-31", "2024-10-27", "2024-03-10", "2024-11-03"])
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "UTC"])
 @pytest.mark.parametrize(
-    ("cron", "minutes"), [("0 * * * *", 60), ("30 0-23 * * *", 60), ("*/15 * * * *", 15)]
+    ("cron", "minutes"),
+    [("0 * * * *", 60), ("30 0-23 * * *", 60), ("*/15 * * * *", 15), ("30 */15 * * * *", 15)],
 )
 def test_clock_changes_of_an_hour_do_not_disturb_what_runs_every_hour(
     cron: str, minutes: int, zone: str, change: str
@@ -162,7 +211,10 @@ def test_an_interval_without_a_start_counts_from_1970() -> None:
         ({}, "has no time; give either cron"),
         ({"cron": "0 3 * * *", "every": 5}, "has both cron and every; give either"),
         ({"cron": "61 * * * *"}, r"cron '61 .*' cannot be read \(bad minute\); give minute, hour"),
-        ({"cron": "0 30 2 * * *"}, r"cannot be read \(not five fields\)"),
+        ({"cron": "0 30 2 * * * 2026"}, r"cannot be read \(not five fields, nor six\)"),
+        ({"cron": "61 30 2 * * *"}, r"cannot be read \(bad second\)"),
+        ({"cron": "@reboot"}, r"'@reboot' cannot be read .* or one of @yearly, .*, @hourly; or"),
+        ({"cron": "0 0 0 30 2 *"}, "never fires"),
         ({"cron": "9" * 5000 + " * * * *"}, "cannot be read"),
         ({"cron": "0 0 30 2 *"}, "'0 0 30 2 .*' never fires, because no such day exists; change"),
         ({"cron": "0 0 */30 * 1#2"}, "never fires"),

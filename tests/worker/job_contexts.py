@@ -34,6 +34,7 @@ class Origin:
     queue = "images"
     worker = "w-1"
     max_payload = 1 << 20
+    resources = None
 
     def __init__(self, handle: Callable[[bytes, Context], Any]) -> None:
         self.handle = handle

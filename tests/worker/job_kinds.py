@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import penstock
+from penstock.errors import NoResources
 
 
 class Unspeakable(Exception):
@@ -195,3 +196,11 @@ def kill_own_process() -> None:
 @penstock.job(queue="mail", type="leaver", process=True)
 def leave_own_process() -> None:
     os._exit(7)
+
+
+@penstock.job(queue="mail", type="ask for resources", process=True)
+def ask_for_resources() -> str:
+    try:
+        return str(penstock.current().resources)
+    except NoResources as error:
+        return str(error)

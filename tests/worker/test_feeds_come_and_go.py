@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from penstock.model.retries import fixed
 from penstock.worker.feed import Feed
 from penstock.worker.pump import Pump
 from penstock.worker.sources.tasks import TaskSource
@@ -42,7 +43,9 @@ class Visitor:
         session: AsyncWorkerSession = client.worker()
         session.id, session.lease = worker.id, worker._pumps[0].source.lease
         await session.start_work(queue)
-        source = TaskSource(client.keys.queue(queue), worker.id, session.lease, handle, 1000)
+        source = TaskSource(
+            *(client.keys.queue(queue), worker.id, session.lease, handle, 1000, fixed(0), {})
+        )
         self._pump = Pump(Feed(source, executor), client, executor, worker)
         self._tasks = worker._serve([self._pump])
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import penstock
 from penstock.store.commands import workers
 from tests.servers import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import penstock
     from penstock.connection.store import Store
     from tests.running_worker import RunningWorker
     from tests.worker.conftest import Recorder
@@ -41,6 +41,7 @@ def test_nonsense_said_to_the_context_fails_the_task_and_not_the_worker(
     queue: penstock.Queue,
     start_worker: Callable[..., RunningWorker],
 ) -> None:
+    @penstock.handler("mail", backoff=0)
     def handle(task: bytes, context: penstock.Context) -> None:
         if task == b"bad":
             act(context)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import penstock
 from penstock.client.connect import find_settings
 from penstock.errors import InvalidArgument
 from penstock.worker.worker import Worker
@@ -16,7 +17,6 @@ from tests.servers import wait_for
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import penstock
     from tests.running_worker import RunningWorker
     from tests.servers import RedisServer
     from tests.worker.conftest import Recorder
@@ -122,6 +122,7 @@ def test_a_failing_task_goes_to_the_back_and_is_dead_in_the_end(
 ) -> None:
     tries: list[bytes] = []
 
+    @penstock.handler("mail", backoff=0)
     def handle(task: bytes, context: penstock.Context) -> None:
         tries.append(task)
         if task == b"bad":

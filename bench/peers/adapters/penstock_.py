@@ -20,6 +20,7 @@ def work():
     main = "from penstock.cli import main; main()"
     where = ["--url", stopwatch.url(), "--namespace", NAMESPACE]
     what = ["worker", "run", "penstock_", "-q", "bench", "-c", stopwatch.setting() or "1"]
+    what += ["--log-level", "warning"]
     os.execv(sys.executable, [sys.executable, "-c", main, *what, *where])
 
 

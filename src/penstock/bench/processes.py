@@ -60,7 +60,7 @@ def worker_process(environment: Environment, queue: str, concurrency: int = 1) -
     """`penstock worker run`, serving one queue, and in one process, whose CPU time is measured."""
     command = [
         *(sys.executable, "-m", "penstock", "worker", "run", handlers.__name__, "--alone"),
-        *("--queue", queue),
+        *("--queue", queue, "--log-level", "warning"),
         *("--concurrency", str(concurrency), "--namespace", environment.namespace),
     ]
 

@@ -87,7 +87,7 @@ def list_schedules(at: Target, queue: str | None) -> None:
 @click.argument("type_", metavar="TYPE")
 @click.argument("text", metavar="[DATA]", required=False)
 @base64_option
-@click.option("--cron", metavar="EXPR", help="Minute, hour, day, month and weekday.")
+@click.option("--cron", metavar="EXPR", help="Minute, hour, day, month, weekday; or @daily.")
 @click.option("--every", metavar="S", type=float, help="Every so many seconds instead.")
 @click.option(
     "--timezone",

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 from rich.text import Text
 
 from penstock.cli.options import Target, examples, has_own_process, report_error, with_store
 from penstock.cli.render import counted, duration, print_facts, print_json, print_table, say
+from penstock.cli.worker_log import WorkerLog, log_options
 from penstock.cli.worker_options import (
     check_lease,
     concurrency_option,
     grace_option,
     heartbeat_option,
     lease_option,
+    renewal_options,
     served_option,
     strict_option,
 )
@@ -26,11 +27,14 @@ from penstock.model.workers import WorkerInfo, pausable_name
 from penstock.worker.run import run_worker
 from penstock.worker.shared_memory import SharedMemory
 from penstock.worker.stacks import write_stacks_on_request
-from penstock.worker.supervisor import CAN_SUPERVISE, supervise
+from penstock.worker.supervisor import CAN_SUPERVISE, RENEWED, supervise
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.cli.render import Cell
     from penstock.client.client import Penstock
+    from penstock.connection.settings import Settings
 
 _SHOWN = ("host", "pid", "started_at", "queues", "stuck_slots")
 
@@ -65,6 +69,8 @@ def worker() -> None:
     is_flag=True,
     help="Without a second process that watches it and tells what killed it.",
 )
+@renewal_options
+@log_options
 @with_store
 def run(
     at: Target,
@@ -79,6 +85,10 @@ def run(
     until_empty: bool,
     report: Path | None,
     alone: bool,
+    max_jobs: int | None,
+    max_memory: int | None,
+    log_level: str | None,
+    log_format: Literal["text", "json"] | None,
 ) -> None:
     """Import MODULE and run the handlers it registers, until told to stop.
 
@@ -88,13 +98,15 @@ def run(
 
     If the worker is killed, its work goes back at once, and the jobs that it held say by which
     signal and how much memory it had.
+
+    If MODULE sets up logging, its log goes where that says, and else to stderr.
     """
     check_lease(lease_ms, heartbeat_ms)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    log = WorkerLog(log_level, log_format or ("json" if at.is_json else "text"))
     names, weights = weighted(queues)
     settings = at.settings()
 
-    def work(shared: SharedMemory | None = None) -> int:
+    def work(shared: SharedMemory | None) -> int:
         try:
             return run_worker(
                 settings,
@@ -110,18 +122,37 @@ def run(
                 until_empty,
                 report,
                 shared,
+                on_loaded=log.settle,
+                max_jobs=max_jobs,
+                max_memory=max_memory,
             )
         except WrongKind as error:
             # What was asked for cannot be, so that to start it again would not help.
             report_error(error, at.is_json)
             return 2
 
-    if not has_own_process():
-        raise click.exceptions.Exit(work())
-    write_stacks_on_request()
-    is_watched = CAN_SUPERVISE and not alone
-    status = supervise(settings, grace_s, work) if is_watched else work(SharedMemory())
+    log.begin()
+    try:
+        status = _run(settings, grace_s, work, is_alone=alone)
+    finally:
+        log.end()
     raise click.exceptions.Exit(status)
+
+
+def _run(
+    settings: Settings,
+    grace_s: float,
+    work: Callable[[SharedMemory | None], int],
+    is_alone: bool,
+) -> int:
+    is_process = has_own_process()
+    if is_process:
+        write_stacks_on_request()
+    if is_process and CAN_SUPERVISE and not is_alone:
+        return supervise(settings, grace_s, work)
+    status = work(SharedMemory() if is_process else None)
+    # Without a parent, it is up to whoever started this to start it again.
+    return 0 if status == RENEWED else status
 
 
 @worker.command("list", epilog=examples("penstock worker list"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -67,6 +68,37 @@ def lease_option(help: str) -> Callable[[FC], FC]:
         show_default=True,
         help=help,
     )
+
+
+class Bytes(click.ParamType):  # type: ignore[type-arg]
+    """A size, as 500M."""
+
+    name = "bytes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"(\d{1,12})([KMG]?)B?", str(value).strip(), re.IGNORECASE)
+        if match is None or int(match[1]) == 0:
+            self.fail(f"{value!r} is no size; write it as 500M or 2G.", param, ctx)
+        return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2].upper()]
+
+
+def renewal_options(command: FC) -> FC:
+    """`--max-jobs` and `--max-memory`."""
+    jobs = click.option(
+        "--max-jobs",
+        metavar="N",
+        type=click.IntRange(1),
+        help="Go on in a new process after so many tasks and jobs.",
+    )
+    memory = click.option(
+        "--max-memory",
+        metavar="SIZE",
+        type=Bytes(),
+        help="Go on in a new process when this one has more, as 500M.",
+    )
+    return jobs(memory(command))
 
 
 def check_lease(lease_ms: int, heartbeat_ms: int) -> None:

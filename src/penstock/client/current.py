@@ -38,6 +38,10 @@ class RunningJob(Protocol):
         A job that has seen it is cancelled when it returns.
         """
 
+    @property
+    def resources(self) -> Any:
+        """What the lifespan hook of the worker has yielded; None without one."""
+
     def progress(self, done: float, total: float = 100, data: Any = None) -> None:
         """Report how far it is; `data` is anything that can be written as JSON."""
 

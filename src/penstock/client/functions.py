@@ -25,7 +25,7 @@ from penstock.client.signatures import Signature
 from penstock.codec.failures import describe
 from penstock.codec.progress import pack_progress
 from penstock.codec.values import pack_result
-from penstock.errors import InvalidArgument, JobCancelled
+from penstock.errors import InvalidArgument, JobCancelled, NoResources
 from penstock.model.job_options import JobOptions, JobSettings, check_switch, make_options
 from penstock.model.jobs import make_progress
 from penstock.model.names import check_name
@@ -266,6 +266,13 @@ class _ChildJob:
     def cancelled(self) -> bool:
         self.has_seen_cancel = bool(self._context.cancelled)
         return self.has_seen_cancel
+
+    @property
+    def resources(self) -> Any:
+        raise NoResources(
+            "what the lifespan hook of a worker yields stays in the worker's process, and this job "
+            "has one of its own (process=True); make what it needs at the top of its module"
+        )
 
     def progress(self, done: float, total: float = 100, data: Any = None) -> None:
         # Packed here to be refused where the function reports it.

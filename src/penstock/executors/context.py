@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from penstock.model.workers import Lease
 
 log = logging.getLogger("penstock.worker")
+work_log = logging.getLogger("penstock.work")
+"""has a line for each task and job that has ended; by itself, as there can be many"""
 
 
 class Origin(Protocol):
@@ -26,6 +28,7 @@ class Origin(Protocol):
     lease: Lease
     handle: Callable[[bytes, Context], Any]
     max_payload: int
+    resources: Any
     is_closed: bool
 
     def done(self, context: Context) -> None:
@@ -72,6 +75,11 @@ class Context:
     @property
     def queue(self) -> str:
         return self.origin.queue
+
+    @property
+    def resources(self) -> Any:
+        """What the lifespan hook of the worker has yielded; None without one."""
+        return self.origin.resources
 
     @property
     def cancelled(self) -> bool:
@@ -133,17 +141,18 @@ class Context:
                 self.raised(error, began_at)
                 return
             self.result = value  # type: ignore[assignment]
+        if work_log.isEnabledFor(logging.INFO):
+            line = "task %s queue=%s process=%d took_ms=%.3f"
+            work_log.info(line, self.outcome, self.queue, self.token, 1000 * self.took_s)
         self.origin.done(self)
 
     def raised(self, error: BaseException, began_at: float) -> None:
         """The handler raised `error`."""
         self.took_s = perf_counter() - began_at
         self.outcome = "failed"
-        log.warning(
-            "task failed queue=%s process=%d error=%r",
-            self.queue,
-            self.token,
-            error,
+        work_log.warning(
+            "task failed queue=%s process=%d took_ms=%.3f error=%r",
+            *(self.queue, self.token, 1000 * self.took_s, error),
             exc_info=error,
         )
         self.origin.done(self)

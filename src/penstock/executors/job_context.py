@@ -14,10 +14,11 @@ from penstock.codec.failures import RaisedInChild, crash_of, describe, shorten
 from penstock.codec.progress import pack_progress
 from penstock.codec.values import pack_result
 from penstock.errors import JobCancelled, JobTimeout, PenstockError
-from penstock.executors.context import Context
+from penstock.executors.backoffs import wait_ms
+from penstock.executors.context import Context, work_log
 from penstock.model.jobs import JobError, Report, make_progress
 from penstock.model.queues import check_payload
-from penstock.model.retries import Retry, decode_backoff, delay_ms
+from penstock.model.retries import Retry, decode_backoff
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -159,7 +160,7 @@ class JobContext(Context):
             return
         if self.function.in_process and isinstance(value, bytes) and value.startswith(VERDICT):
             is_final, after_ms, reason, *error = json.loads(value[1:])
-            self._failed(Judgement(is_final, after_ms, reason), JobError(*error))
+            self._failed(Judgement(is_final, after_ms, reason), JobError(*error), None)
             return
         try:
             self.result = value if self.function.in_process else pack_result(value)  # type: ignore[assignment]
@@ -167,6 +168,7 @@ class JobContext(Context):
         except BaseException as error:  # whatever becomes of it, the slot must go on
             self.raised(error, began_at)
             return
+        self._note_end(logging.INFO)
         self._tell()
 
     def raised(self, error: BaseException, began_at: float) -> None:
@@ -179,14 +181,14 @@ class JobContext(Context):
         judgement = self._judgement(error)
         if isinstance(error, JobTimeout):
             judgement = judgement._replace(reason="timeout")
-        self._failed(judgement, JobError(*failure))
+        self._failed(judgement, JobError(*failure), error)
 
     def crashed(self, death: Death, began_at: float) -> None:
         """The process of the job has died under it."""
         self.took_s = perf_counter() - began_at
         self.outcome = "crashed"
         self.result = pack_error(crash_of("process of the job", str(death)))
-        log.warning("job crashed queue=%s job=%s how=%s", self.queue, self.job, death)
+        self._note_end(logging.WARNING, " how=%s", death)
         self._tell()
 
     def skipped(self) -> None:
@@ -195,6 +197,8 @@ class JobContext(Context):
 
     def _end_cancelled(self) -> None:
         self.outcome = "cancelled"
+        if not self.origin.is_closed and not self.origin.lease.is_lost:
+            self._note_end(logging.INFO)
         self._tell()
 
     def _tell(self) -> None:
@@ -204,7 +208,27 @@ class JobContext(Context):
         self._is_told = True
         self.origin.done(self)
 
-    def _failed(self, judgement: Judgement, error: JobError) -> None:
+    def _note_end(
+        self, level: int, more: str = "", *values: object, error: BaseException | None = None
+    ) -> None:
+        """Write the line of this attempt into the log of the worker."""
+        if work_log.isEnabledFor(level):
+            work_log.log(
+                level,
+                "job %s type=%s job=%s queue=%s attempt=%d took_ms=%.3f cpu_ms=%.3f" + more,
+                *("dead" if self._is_last else self.outcome, self.type, self.job, self.queue),
+                *(self.attempt, 1000 * self.took_s, 1000 * self.cpu_s, *values),
+                exc_info=error,
+            )
+
+    @property
+    def _is_last(self) -> bool:
+        """It has failed, and is not tried again."""
+        is_spent = self.handed_out.failures + 1 >= self.handed_out.attempts
+        return self.outcome == "final" or (self.outcome == "failed" and is_spent)
+
+    def _failed(self, judgement: Judgement, error: JobError, raised: BaseException | None) -> None:
+        """`raised` is None if it was raised in another process."""
         self.outcome = "final" if judgement.is_final else "failed"
         self.reason = judgement.reason
         self.delay_ms = self._delay_ms(judgement)
@@ -213,15 +237,13 @@ class JobContext(Context):
             why = f"{error.message}; no attempt was left (attempts={attempts})"
             error = replace(error, message=why)
         self.result = pack_error(error)
-        log.warning(
-            "job failed queue=%s job=%s type=%s attempt=%d error=%s: %r",
-            self.queue,
-            self.job,
-            self.type,
-            self.attempt,
-            error.type,
-            error.message,
-        )
+        values: tuple[object, ...]
+        more, values = " error=%s: %r", (error.type, error.message)
+        if not self._is_last:
+            more, values = " again_ms=%d" + more, (self.delay_ms, *values)
+        if raised is None or isinstance(raised, RaisedInChild):
+            more, values, raised = more + "\n%s", (*values, error.traceback.rstrip()), None
+        self._note_end(logging.WARNING, more, *values, error=raised)
         self._tell()
 
     def _judgement(self, error: BaseException) -> Judgement:
@@ -236,24 +258,13 @@ class JobContext(Context):
     def _delay_ms(self, judgement: Judgement) -> int:
         if judgement.after_ms is not None:
             return judgement.after_ms
-        failures = self.handed_out.failures + 1
         try:
             backoff = decode_backoff(self.handed_out.backoff)
         except PenstockError as error:
             log.error("the backoff of a job cannot be read, using the default error=%s", error)
             backoff = decode_backoff("")
-        if backoff.kind != "named":
-            return delay_ms(backoff, failures)
-        strategy = cast("JobOrigin", self.origin).backoffs.get(backoff.name)
-        if strategy is None:
-            log.error("no backoff of this name, using the default name=%s", backoff.name)
-            return delay_ms(decode_backoff(""), failures)
-        try:
-            seconds = float(strategy(failures))
-            return max(0, round(1000 * min(seconds, 366 * 86_400)))
-        except BaseException:
-            log.exception("a backoff failed, using the default name=%s", backoff.name)
-            return delay_ms(decode_backoff(""), failures)
+        strategies = cast("JobOrigin", self.origin).backoffs
+        return wait_ms(backoff, self.handed_out.failures + 1, strategies)
 
     def to_report(self) -> Report:
         """What is said to the store."""

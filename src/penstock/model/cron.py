@@ -13,6 +13,15 @@ from cronsim import CronSim, CronSimError
 
 from penstock.errors import InvalidArgument
 
+MACROS = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
 _DAY_S = 24 * 3600
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -31,28 +40,30 @@ def next_cron_s(cron: str, timezone: str, after_s: int) -> int | None:
       hour, as on Lord Howe, an hourly job once waits 90 minutes, or fires again after 30.
 
     As in Debian's cron, an expression repeats if its minute or its hour begins with `*`; here also
-    if it names all 24 hours, and never if it names a single time of the day.
+    if its second does, or if it names all 24 hours, and never if it names a single time of the day.
     """
     find = _next_repeating if _is_repeating(cron) else _next_fixed
     return find(cron, check_zone(timezone), after_s)
 
 
 def check_cron(cron: str) -> str:
-    """The expression with single spaces, if it can be read and has a slot at all."""
+    """The expression with single spaces, if it can be read and has a slot at all; for a macro, the
+    fields that it stands for.
+    """
+    cron = MACROS.get(str(cron).strip().lower(), cron)
     parts = str(cron).split()
     try:
-        # CronSim also reads six fields, the first for seconds, and then lets a daily job run twice
-        # or not at all when clocks change.
-        if len(parts) != 5 or max(map(len, parts)) > 255:
-            raise CronSimError("not five fields")
-        minute, hour, day, month, weekday = parts
+        if len(parts) not in (5, 6) or max(map(len, parts)) > 255:
+            raise CronSimError("not five fields, nor six")
+        *time, day, month, weekday = parts
         # The month by itself, so that 30 February is a date that never comes, not an error.
-        CronSim(f"{minute} {hour} {day} * {weekday}", _EPOCH)
+        CronSim(" ".join([*time, day, "*", weekday]), _EPOCH)
         CronSim(f"0 0 * {month} *", _EPOCH)
     except CronSimError as error:
         raise InvalidArgument(
             f"cron {cron!r:.99} cannot be read ({str(error).lower()}); give minute, hour, day, "
-            "month and weekday, such as '30 2 * * MON-FRI', or every for a plain interval"
+            "month and weekday, such as '30 2 * * MON-FRI', with a field for seconds before them "
+            "if need be, or one of " + ", ".join(MACROS) + "; or every for a plain interval"
         ) from None
     try:
         first = next(CronSim(cron, _EPOCH), None)
@@ -81,9 +92,8 @@ def check_zone(name: str) -> ZoneInfo:
 
 def _is_repeating(cron: str) -> bool:
     times = CronSim(cron, _EPOCH)
-    minute, hour, *_ = cron.split()
-    has_star = minute.startswith("*") or hour.startswith("*")
-    has_one_time = len(times.minutes) == len(times.hours) == 1
+    has_star = any(part.startswith("*") for part in cron.split()[:-3])
+    has_one_time = len(times.seconds) == len(times.minutes) == len(times.hours) == 1
     return len(times.hours) == 24 or (has_star and not has_one_time)
 
 

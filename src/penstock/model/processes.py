@@ -11,3 +11,12 @@ class Failed(NamedTuple):
     dead: int
     """how many had failed too often and went to the dead list"""
     refused: list[int]
+
+
+class PastFailures(NamedTuple):
+    """How often tasks had failed before their handler failed now."""
+
+    most: int
+    """with this many failures a task is dead"""
+    counts: list[int]
+    """one for each task that was asked for"""

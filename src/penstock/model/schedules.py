@@ -76,7 +76,8 @@ def make_schedule(
 ) -> Schedule:
     """A schedule that is known to make sense and to fire at least once.
 
-    Give either `cron` (five fields) or `every` (seconds or a timedelta, 1 second to 366 days).
+    Give either `cron` (five fields, six with seconds, or a macro such as `@daily`) or `every`
+    (seconds or a timedelta, 1 second to 366 days).
     Raises InvalidArgument, or InvalidName for the schedule, the queue or the job type.
     """
     if (cron is None) == (every is None):

@@ -64,6 +64,8 @@ class AsyncTestPenstock(AsyncPenstock):
         self._module = module
         self._crashed: dict[str, CrashedWorker] = {}
         self._workers: list[VirtualWorker] = []
+        self.resources: Any = None
+        """what jobs find as `penstock.current().resources`, in place of what a lifespan yields"""
 
     async def open(self) -> AsyncTestPenstock:
         return self
@@ -134,7 +136,9 @@ class AsyncTestPenstock(AsyncPenstock):
             deadline_ms = self._clock.now_ms + round(check_seconds("until", until) * 1000)
         handlers = self._handlers(items)
         await self._check_crashes(handlers)
-        worker = VirtualWorker(self, handlers, self._clock, self._faults, self._crashed, complete)
+        worker = VirtualWorker(
+            *(self, handlers, self._clock, self._faults, self._crashed, complete, self.resources)
+        )
         self._workers.append(worker)
         try:
             run = Run(self, worker, self._clock, deadline_ms, limit, raise_errors)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.client.client import Penstock
 from penstock.client.default import replace_default_clients
@@ -76,6 +76,15 @@ class TestPenstock(Penstock):
 
     def __enter__(self) -> TestPenstock:
         return self
+
+    @property
+    def resources(self) -> Any:
+        """What jobs find as `penstock.current().resources`; no lifespan is run here."""
+        return self.async_client.resources
+
+    @resources.setter
+    def resources(self, resources: Any) -> None:
+        self.async_client.resources = resources
 
     @property
     def now(self) -> datetime:

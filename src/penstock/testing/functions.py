@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 from penstock.client.functions import JobFunction
 from penstock.errors import HandlerNotFound, InvalidArgument
 from penstock.worker.handlers import find_handlers
+from penstock.worker.hooks import Hooks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.worker.handlers import Handlers
 
-Runnable = JobFunction[..., Any] | ModuleType | Callable[[int], float]
-"""A job, a module with jobs, or a backoff that jobs name."""
+Runnable = JobFunction[..., Any] | ModuleType | Callable[..., Any]
+"""A job, a module with jobs, a backoff that jobs name, or middleware."""
 
 
 def check_runnable(items: Iterable[Runnable]) -> None:
@@ -30,7 +31,7 @@ def check_runnable(items: Iterable[Runnable]) -> None:
                 f"{_name(item)} handles plain tasks, and only jobs are run here; "
                 "call it, or take tasks with `with penstock.worker() as worker`"
             )
-        if not found.backoffs:
+        if not found.backoffs and found.hooks == Hooks():
             raise InvalidArgument(
                 f"{_name(item)} is no job; decorate it with @penstock.job, or give a module"
             )

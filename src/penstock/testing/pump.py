@@ -57,7 +57,7 @@ class VirtualPump:
     ) -> None:
         self._store = client.store
         self._clock = clock
-        self._source = source = VirtualSource(
+        self.source = source = VirtualSource(
             client.keys.queue(queue),
             session.id,
             session.lease,
@@ -68,6 +68,7 @@ class VirtualPump:
             takes_pushed=False,
         )
         source.pump = self
+        source.handle = handlers.hooks.around(source.handle, None)
         source.noted = lambda context: drive(self._note(context))
         # No job is held ahead: if the worker dies, it takes no more than the one that it runs.
         self._feed = Feed(source, self, prefetches=False)
@@ -89,18 +90,18 @@ class VirtualPump:
         contexts, self._ready = self._ready, []
         wake_at = self._feed.wake_at
         wait_ms = -1 if wake_at == math.inf else round(1000 * (wake_at - self._now_s()))
-        is_lost = self._source.lease.is_lost
+        is_lost = self.source.lease.is_lost
         return Asked(contexts, self._schedules, wait_ms, self._word == "limited", is_lost)
 
     async def report(self, context: VirtualContext) -> None:
         """Say what came of a job, and ask for the next one."""
-        self._source.prepare(context)
+        self.source.prepare(context)
         self._feed.outcomes.append(context)
         self._feed.report(self._now_s())
         await self._turn()
 
     async def find_cancelled(self) -> list[int]:
-        request = self._source.find_cancelled()
+        request = self.source.find_cancelled()
         assert request is not None
         return await self._send(request)  # type: ignore[no-any-return]
 
@@ -113,7 +114,7 @@ class VirtualPump:
                 self._schedules += step.schedules
             elif isinstance(step, Cancel):
                 for context in step.contexts:
-                    self._source.cancel(context)
+                    self.source.cancel(context)
             else:
                 answer = await self._send(step)
                 if step.purpose == "claim":
@@ -126,7 +127,7 @@ class VirtualPump:
             context.is_refused = context.token in claim.refused  # type: ignore[attr-defined]
 
     async def _note(self, context: Context) -> None:
-        request = self._source.note(context)
+        request = self.source.note(context)
         if request is not None:
             await self._send(request)
 

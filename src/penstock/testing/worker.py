@@ -56,12 +56,14 @@ class VirtualWorker:
         faults: Faults,
         crashed: dict[str, CrashedWorker],
         complete: Complete,
+        resources: Any,
     ) -> None:
         self._client = client
         self._handlers = handlers
         self._clock = clock
         self._faults = faults
         self._complete = complete
+        self._resources = resources
         self.crashed = crashed
         """those to recover, by their id; also what earlier runs have left"""
         self._session = _Session(client, "test")
@@ -84,6 +86,8 @@ class VirtualWorker:
             queue: VirtualPump(session, self._client, queue, self._handlers, self._clock)
             for queue in self._handlers.jobs
         }
+        for pump in self._pumps.values():
+            pump.source.resources = self._resources
 
     async def stop(self) -> None:
         """Leave; what it holds goes back at no cost."""

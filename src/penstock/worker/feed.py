@@ -16,7 +16,9 @@ from collections import deque
 from math import inf
 from typing import TYPE_CHECKING, Any, Protocol
 
+from penstock.worker.budget import Budget
 from penstock.worker.cancellations import Cancellations
+from penstock.worker.delays import Delays
 from penstock.worker.notes import Notes
 from penstock.worker.offers import Offers
 from penstock.worker.prefetch import Prefetch
@@ -24,6 +26,8 @@ from penstock.worker.source import NOTHING_TOLD, Begin, Cancel, Cancelled, Fire,
 from penstock.worker.totals import Totals
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.executors.context import Context
     from penstock.model.claims import Claim
     from penstock.worker.source import Source, Step
@@ -59,7 +63,13 @@ class Feed:
     """
 
     def __init__(
-        self, source: Source, slots: Slots, *, is_paused: bool = False, prefetches: bool = True
+        self,
+        source: Source,
+        slots: Slots,
+        *,
+        is_paused: bool = False,
+        prefetches: bool = True,
+        budget: Budget | None = None,
     ) -> None:
         self.source = source
         self.slots = slots
@@ -79,12 +89,16 @@ class Feed:
         """the worker is to start nothing for now"""
         self.is_held_back = False
         """no claim may be under way, as work is to go back to the front of the queue"""
+        self._budget = budget or Budget()
+        """what all feeds of the worker may still start"""
         self._prefetch = Prefetch(slots.slots, prefetches)
         self._wait = _Wait()
         self._exchange = _Exchange()
         self._cancellations = Cancellations()
         self._offers = Offers(source.takes_pushed)
         self._notes = Notes()
+        self._delays = Delays()
+        """what has failed and is held for a while; it is still in `held`"""
         self._steps: deque[Step] = deque()
         """what is to be done apart from reports and claims"""
         self._timers: dict[str, float] = {}
@@ -147,6 +161,9 @@ class Feed:
         is_asking = self._exchange.request is not None or self._exchange.answer is not None
         # First, as work that comes later looks for it there.
         self._cancellations.add(cancelled, is_asking)
+        for context in self._delays.cancelled(cancelled):
+            self.source.drop(context)
+            self._say(context)
         self._cancel([c for c in self.held.values() if cancelled.includes(c)])
 
     def paused(self, is_paused: bool, now: float) -> None:
@@ -160,6 +177,7 @@ class Feed:
         """Start nothing more. The request lets others have what was meant for this worker."""
         self.is_accepting = False
         self._exchange.is_due = True
+        self._retry(inf)
         return self.source.pass_on(is_busy=False)
 
     def room_made(self, now: float) -> None:
@@ -203,6 +221,8 @@ class Feed:
         match request.purpose:
             case "claim":
                 self._exchange.answer = claim, request
+            case "ask_delays":
+                self._hold(request.contexts, claim.found, now)
             case "note":
                 self._notes.written(request.contexts[0], now)
             case "pass_on":
@@ -228,6 +248,7 @@ class Feed:
         """The work still held is this worker's no more; whatever comes of it is dropped."""
         self.source.close(self.held.values())
         self.held.clear()
+        self._delays.clear()
         self._steps.clear()
         self._timers.clear()
 
@@ -254,6 +275,8 @@ class Feed:
             else:
                 request = self._next_request(now, owed)
                 if request is None and exchange.answer is None:
+                    if exchange.is_due and exchange.reporting is None:
+                        continue  # what was asked meanwhile has given a reason for another one
                     return None
                 if request is not None:
                     exchange.request = request
@@ -263,7 +286,8 @@ class Feed:
     @property
     def wake_at(self) -> float:
         """When to ask for the next step, if nothing happens before."""
-        return min(min(self._timers.values(), default=inf), self._notes.due_at)
+        timer_at = min(self._timers.values(), default=inf)
+        return min(timer_at, self._notes.due_at, self._delays.due_at)
 
     def report_alone(self, context: Context, now: float) -> Request | None:
         """A request that reports this one outcome and waits for the next, if nothing else is to be
@@ -287,6 +311,7 @@ class Feed:
     def give_back(self, contexts: list[Context]) -> Request:
         """Return work that was not begun to its old place."""
         tokens = [context.token for context in contexts]
+        self._budget.put_back(len(tokens))
         for token in tokens:
             self.held.pop(token, None)
         self._offers.settled(tokens)
@@ -350,10 +375,10 @@ class Feed:
         if not self.is_accepting or self.is_paused or self.is_closed or not self.lease.is_valid:
             return 0
         room = self._most() - self.slots.load - self._exchange.coming
-        if room <= 0 and self.slots.waiting and not self.held:
+        if room <= 0 and self.slots.waiting and len(self.held) == len(self._delays):
             # Other queues hold work ahead; this one gets its turn behind them.
-            return 1
-        return max(0, room)
+            room = 1
+        return max(0, min(room, self._budget.left))
 
     def _most(self) -> int:
         return self.slots.slots + self._prefetch.ahead
@@ -380,6 +405,10 @@ class Feed:
                 return None  # what a job has said goes before its end
             self._notes.forget(exchange.reporting)
             requests, exchange.reporting = self.source.report_apart(exchange.reporting)
+            for request in requests:
+                if request.purpose == "ask_delays":
+                    # Not over yet; it can be cancelled meanwhile.
+                    self.held.update((context.token, context) for context in request.contexts)
             exchange.apart.extend(requests)
             exchange.is_prepared = True
         if exchange.apart:
@@ -405,6 +434,7 @@ class Feed:
         # is pushed then would wait although others have time.
         is_idle = self.load == 0 and self._exchange.coming == 0 and self.slots.load == 0
         offer = self._offers.make(is_idle and limit > 0)
+        self._budget.take(limit)
         request = self.source.claim(reported, limit, offer)
         self._cancellations.asked()
         self._exchange.request = request
@@ -442,6 +472,7 @@ class Feed:
         if claim.word == "not_working":
             self.lease.lose()
         contexts = self.source.contexts(claim.found, claim.first_process) if claim.found else []
+        self._budget.put_back(request.limit - len(contexts))
         self.held.update({context.token: context for context in contexts})
         self._cancellations.apply(contexts)
         self._cancellations.opened(is_asking=self._exchange.request is not None)
@@ -471,6 +502,27 @@ class Feed:
         if claim.wait_ms == 0:
             wait.is_waiting = False
             self._exchange.is_due = True
+
+    # Failed work that is held.
+
+    def _hold(self, contexts: Sequence[Context], delays_s: Sequence[float], now: float) -> None:
+        for context, delay_s in zip(contexts, delays_s, strict=True):
+            if context.cancelled:
+                self.source.drop(context)
+                self._say(context)
+            else:
+                self._delays.add(context, now + delay_s)
+        # A worker that stops holds nothing for longer than it has to.
+        self._retry(now if self.is_accepting else inf)
+
+    def _retry(self, now: float) -> None:
+        for context in self._delays.due(now):
+            self.source.retry(context)
+            self._say(context)
+
+    def _say(self, context: Context) -> None:
+        self.outcomes.append(context)
+        self._exchange.is_due = True
 
     # The rest.
 
@@ -538,6 +590,7 @@ class Feed:
                 self._exchange.is_due = True
             else:
                 self.room_made(now)
+        self._retry(now)
         for context in self._notes.due(now):
             note = self.source.note(context) if context.token in self.held else None
             if note is not None:

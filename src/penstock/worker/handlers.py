@@ -13,8 +13,11 @@ from penstock.client.functions import JobFunction
 from penstock.errors import HandlerNotFound
 from penstock.executors.context import Context
 from penstock.model.names import check_name
+from penstock.model.retries import Backoff, exponential, parse_backoff
+from penstock.worker.hooks import Hooks, is_hook
 
 if TYPE_CHECKING:
+    from datetime import timedelta
     from types import ModuleType
 
 Function = (
@@ -22,8 +25,8 @@ Function = (
 )
 F = TypeVar("F", bound=Function)
 B = TypeVar("B", bound=Callable[[int], float])
-Served = Function | JobFunction[..., Any] | Callable[[int], float]
-"""A handler, a job, or a backoff that jobs name."""
+Served = Function | JobFunction[..., Any] | Callable[..., Any]
+"""A handler, a job, a backoff that jobs name, a lifespan or a middleware."""
 
 _MARK = "__penstock_queues__"
 
@@ -42,6 +45,7 @@ class Handlers(NamedTuple):
     """name -> how long to wait after so many failures (s)"""
     queues: list[str]
     """all that are served, in the order in which they are served strictly"""
+    hooks: Hooks = Hooks()
 
 
 class Handler(NamedTuple):
@@ -49,22 +53,28 @@ class Handler(NamedTuple):
 
     function: Callable[[bytes, Context], Any]
     is_async: bool
+    backoff: Backoff = exponential()
 
 
-def handler(queue: str) -> Callable[[F], F]:
+def handler(
+    queue: str, *, backoff: str | float | timedelta | Backoff | None = None
+) -> Callable[[F], F]:
     """Mark a function or coroutine function as the one that handles the tasks of `queue`.
 
     It gets the task and a `Context`, and returns None or bytes (the result that listeners to the
     `done` event get). If it raises, the task goes to the back of the queue, or to the dead list
-    after too many failures.
+    after too many failures. Before it goes back, the worker holds it for as long as `backoff`
+    says, which is given as for jobs: by default a second after the first failure and twice as long
+    after each further one; 0 for no wait. Other tasks run meanwhile.
 
     The function itself is left as it is, and nothing is registered anywhere: `penstock worker run
     MODULE` looks for marked functions in the module.
     """
     check_name("queue", queue)
+    waits = parse_backoff(backoff)
 
     def mark(function: F) -> F:
-        setattr(function, _MARK, (*getattr(function, _MARK, ()), queue))
+        setattr(function, _MARK, {**getattr(function, _MARK, {}), queue: waits})
         return function
 
     return mark
@@ -86,12 +96,19 @@ def backoff(name: str) -> Callable[[B], B]:
     return mark
 
 
-def make_handler(function: Handler | Callable[[bytes, Context], Any]) -> Handler:
+def make_handler(function: Handler | Callable[[bytes, Context], Any], queue: str) -> Handler:
     if isinstance(function, Handler):
         return function
     call = getattr(function, "__call__", function)  # noqa: B004
     is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
-    return Handler(function, is_async)
+    return Handler(function, is_async, _marked_queues(function).get(queue) or exponential())
+
+
+def _marked_queues(value: object) -> dict[str, Backoff]:
+    """The queues that a function is marked as the handler of."""
+    marked = getattr(value, _MARK, None)
+    # Some objects have any attribute that they are asked for, so it must also look like ours.
+    return marked if isinstance(marked, dict) else {}
 
 
 def load_handlers(module: str) -> Handlers:
@@ -133,13 +150,13 @@ def _is_file(given: str) -> HandlerNotFound:
 def find_handlers(module: ModuleType) -> Handlers:
     """What a module has for workers."""
     values = [value for value in vars(module).values() if callable(value)]
-    # Some objects have any attribute that they are asked for, so it must also look like ours.
     marked = [
         value
         for value in values
         if isinstance(value, JobFunction)
-        or isinstance(getattr(value, _MARK, None), tuple)
+        or _marked_queues(value)
         or isinstance(getattr(value, _BACKOFF, None), str)
+        or is_hook(value)
     ]
     return collect_handlers(marked, f"module {module.__name__!r}")
 
@@ -149,15 +166,16 @@ def as_handlers(given: Handlers | Mapping[str, Handler | Function] | Iterable[Se
     if isinstance(given, Handlers):
         return given
     if isinstance(given, Mapping):
-        tasks = {queue: make_handler(value) for queue, value in given.items()}
+        tasks = {queue: make_handler(value, queue) for queue, value in given.items()}
         return Handlers(tasks, {}, {}, list(tasks))
     return collect_handlers(given)
 
 
 def collect_handlers(functions: Iterable[Served], source: str = "the list") -> Handlers:
     """Functions marked with `handler` or `job`, by queue, in the order in which they are given, and
-    those marked with `backoff`, by name.
+    those marked with `backoff`, by name; and hooks.
     """
+    hooks = Hooks()
     order: dict[str, None] = {}
     tasks: dict[str, Handler] = {}
     jobs: dict[str, dict[str, JobFunction[..., Any]]] = {}
@@ -173,7 +191,10 @@ def collect_handlers(functions: Iterable[Served], source: str = "the list") -> H
                 )
             continue
         marked: Any = function  # only the mark tells which kind it is
-        queues = getattr(marked, _MARK, ())
+        if is_hook(marked):
+            hooks = hooks.plus(marked, source)
+            continue
+        queues = _marked_queues(marked)
         named = getattr(marked, _BACKOFF, None)
         if isinstance(named, str):
             if backoffs.setdefault(named, marked) is not marked:
@@ -191,13 +212,13 @@ def collect_handlers(functions: Iterable[Served], source: str = "the list") -> H
             order[queue] = None
             if queue in tasks and tasks[queue].function is not function:
                 raise HandlerNotFound(f"{source} has two handlers for queue {queue!r}; keep one")
-            tasks[queue] = make_handler(marked)
+            tasks[queue] = make_handler(marked, queue)
     for queue in tasks.keys() & jobs.keys():
         raise HandlerNotFound(
             f"{source} has both a handler and jobs for queue {queue!r}; a queue holds either plain "
             "tasks or jobs, so give one of them another queue"
         )
-    return Handlers(tasks, jobs, backoffs, list(order))
+    return Handlers(tasks, jobs, backoffs, list(order), hooks)
 
 
 def choose_handlers(handlers: Handlers, queues: list[str], source: str) -> Handlers:
@@ -223,4 +244,5 @@ def choose_handlers(handlers: Handlers, queues: list[str], source: str) -> Handl
         {queue: handlers.jobs[queue] for queue in wanted if queue in handlers.jobs},
         handlers.backoffs,
         wanted,
+        handlers.hooks,
     )

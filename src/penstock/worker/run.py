@@ -16,11 +16,12 @@ from penstock.worker.own_process import OwnProcess
 from penstock.worker.shared_memory import SharedMemory
 from penstock.worker.signals import stopped_by
 from penstock.worker.stop_requests import stop_signals
+from penstock.worker.supervisor import RENEWED
 from penstock.worker.totals import Report
 from penstock.worker.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
     from pathlib import Path
 
     from penstock.client.client import AsyncPenstock, Penstock
@@ -43,10 +44,11 @@ def serve(
     `until_empty`, at most until nothing is left in the queues. In a thread that is not the main one
     it cannot hear signals, so `stop` is the way to end it.
 
-    `handlers` are functions marked with `@penstock.handler` or `@penstock.job`, and with
-    `@penstock.backoff` those that jobs name; or a mapping from queue to function.
+    `handlers` are functions marked with `@penstock.handler` or `@penstock.job`, with
+    `@penstock.backoff` those that jobs name, and hooks (`@penstock.lifespan`,
+    `@penstock.middleware`); or a mapping from queue to function.
     Other options are those of `Worker`: concurrency, grace_s, name, lease_ms, heartbeat_ms, strict,
-    weights, until_empty.
+    weights, until_empty, max_jobs, max_memory.
 
     Returns what still runs, in words; usually nothing does. What is not done in the grace time is
     given back, but a thread cannot be ended. Nothing that comes of it counts, and another worker
@@ -73,12 +75,18 @@ def run_worker(
     until_empty: bool = False,
     report: Path | None = None,
     shared: SharedMemory | None = None,
+    on_loaded: Callable[[], None] = lambda: None,
+    max_jobs: int | None = None,
+    max_memory: int | None = None,
 ) -> int:
     """Serve queues with the handlers of a module until SIGTERM, SIGINT or SIGHUP; the exit status.
     With `shared`, this process is the worker's own, and its supervisor, if there is one, is told
-    of it. `report` is a file to keep.
+    of it. `report` is a file to keep. `on_loaded` is called when the module was imported. The
+    status is RENEWED if the worker has ended to be started again.
     """
-    handlers = choose_handlers(load_handlers(module), queues, module)
+    loaded = load_handlers(module)
+    on_loaded()
+    handlers = choose_handlers(loaded, queues, module)
     worker = Worker(
         settings,
         handlers,
@@ -91,13 +99,15 @@ def run_worker(
         strict=strict,
         weights=weights,
         until_empty=until_empty,
+        max_jobs=max_jobs,
+        max_memory=max_memory,
     )
     work = worker.run() if report is None else Report(report).keep_while(worker, worker.run())
     if shared is None:
         _run_as_guest(worker, settings, work)
     else:
         _run_in_own_process(worker, OwnProcess(settings, shared, grace_s), work, shared)
-    return 0
+    return RENEWED if worker.is_renewed else 0
 
 
 def _run_as_guest(

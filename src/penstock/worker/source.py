@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.store.keys import QueueKeys
 
 Purpose = Literal[
-    "claim", "report", "note", "give_back", "pass_on", "find_pushed", "find_cancelled"
+    "claim", "report", "ask_delays", "note", "give_back", "pass_on", "find_pushed", "find_cancelled"
 ]
 
 
@@ -30,9 +30,10 @@ class Request:
 
     purpose: Purpose
     """claim: more work, and in the same step what became of other work; report: what became of
-    work, where that cannot go with a claim; note: what a running job says; give_back: work that was
-    not begun; pass_on: a wake-up that is of no use here; find_pushed: work that was handed over by
-    a message that did not come; find_cancelled: what is to end
+    work, where that cannot go with a claim; ask_delays: how long failed work is to be held before
+    that (the claim has found seconds, one for each context); note: what a running job says;
+    give_back: work that was not begun; pass_on: a wake-up that is of no use here; find_pushed: work
+    that was handed over by a message that did not come; find_cancelled: what is to end
     """
     command: Command[Any] | Callable[[Operation], Command[Any]]
     """a function makes a command that has one effect however often it is sent"""
@@ -126,6 +127,8 @@ class Source(ABC):
         self.lease = lease
         self.handle = handle
         self.max_payload = max_payload
+        self.resources: Any = None
+        """what the lifespan hook of the worker has yielded"""
         self.is_closed = False
         """nothing that comes of its work counts any more"""
         self.channels = [keys.wake + worker, *channels]
@@ -170,6 +173,12 @@ class Source(ABC):
         """Read a message: a wake-up, what is to end, work that was handed over, or nothing for
         this worker.
         """
+
+    def retry(self, context: Context) -> None:  # noqa: B027 - only where failed work is held
+        """Failed work was held long enough: with the next report it goes back to be tried again."""
+
+    def drop(self, context: Context) -> None:  # noqa: B027 - only where failed work is held
+        """Failed work that was held is cancelled: the next report ends it."""
 
     def note(self, context: Context) -> Request | None:
         """What running work has said about itself; None if there is nothing to write down."""

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.worker")
 
 CAN_SUPERVISE = sys.platform == "linux"
+RENEWED = 75
+"""the exit status of a worker that has left in order, so that another takes its place"""
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _PASSED_ON = frozenset({*_ENDING, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2})
 _FROM_KEYS = (signal.SIGINT, signal.SIGQUIT)
@@ -43,8 +45,9 @@ _PR_SET_PDEATHSIG = 1
 
 
 def supervise(settings: Settings, grace_s: float, work: Callable[[SharedMemory], int]) -> int:
-    """Run `work` in a child process. This returns in both: in the child what `work` returns, in the
-    parent how the child has ended, as a shell says it.
+    """Run `work` in a child process, and again in another for as long as it returns RENEWED. This
+    returns in both: in the child what `work` returns, in the parent how the last child has ended,
+    as a shell says it.
 
     For a process that has no other threads yet, and nothing to do afterwards but to exit.
     """
@@ -53,16 +56,19 @@ def supervise(settings: Settings, grace_s: float, work: Callable[[SharedMemory],
     # parent to the end: one more request to stop must not end it in another way than the first.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {*_PASSED_ON, signal.SIGCHLD})
     supervisor = os.getpid()
-    shared = SharedMemory(supervisor)
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    child = os.fork()
-    if child == 0:
-        _end_with(supervisor)
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        return work(shared)
-    watch = _Watch(child, shared, grace_s)
-    death = watch.until_death()
+    while True:
+        shared = SharedMemory(supervisor)
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        child = os.fork()
+        if child == 0:
+            _end_with(supervisor)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            return work(shared)
+        watch = _Watch(child, shared, grace_s)
+        death = watch.until_death()
+        if death.exit_status != RENEWED or not watch.has_left or watch.was_stopped:
+            break
     if shared.worker and (watch.has_killed or shared.has_given_up):
         give_back(settings, shared.worker)
     elif shared.worker:
@@ -163,4 +169,6 @@ def _status(watch: _Watch, death: Death, mask: set[int]) -> int:
         os.kill(os.getpid(), death.signal)
     if death.signal:
         return 128 + death.signal
+    if death.exit_status == RENEWED and watch.has_left:
+        return 0  # it was asked to stop as well
     return death.exit_status or int(not watch.has_left)  # a job may end its worker with any status

@@ -25,9 +25,11 @@ from penstock.worker.emptiness import wait_until_empty
 from penstock.worker.feed import Feed
 from penstock.worker.handlers import Handlers, as_handlers
 from penstock.worker.handoff import Handoff
+from penstock.worker.hooks import Lifespan
 from penstock.worker.mover import finish_batches
 from penstock.worker.order import QueueOrder
 from penstock.worker.pump import Pump
+from penstock.worker.renewal import Renewal
 from penstock.worker.sources.jobs import JobSource
 from penstock.worker.sources.tasks import TaskSource
 from penstock.worker.stalls import StallWatch
@@ -51,12 +53,14 @@ _LOOK_EVERY_S = 10.0
 
 class Worker:
     """Serves queues, up to `concurrency` tasks or jobs at a time. `handlers` are functions marked
-    with `@penstock.handler` or `@penstock.job`, and with `@penstock.backoff` those that jobs name;
-    or a mapping from queue to function.
+    with `@penstock.handler` or `@penstock.job`, with `@penstock.backoff` those that jobs name, and
+    hooks (`@penstock.lifespan`, `@penstock.middleware`); or a mapping from queue to function.
 
     Queues take turns; with `strict` a queue is served only while those before it are empty, with
     `weights` each gets its share of what is started. With `until_empty` the worker ends by itself
-    when nothing is left that it could get (see `wait_until_empty`).
+    when nothing is left that it could get (see `wait_until_empty`). It also ends by itself, when
+    what it runs has ended, after `max_jobs` tasks and jobs, or with more memory than `max_memory`
+    bytes.
     """
 
     def __init__(
@@ -73,6 +77,8 @@ class Worker:
         strict: bool = False,
         weights: Mapping[str, int] | None = None,
         until_empty: bool = False,
+        max_jobs: int | None = None,
+        max_memory: int | None = None,
     ) -> None:
         if concurrency < 1:
             raise InvalidArgument(f"concurrency is {concurrency}; a worker runs at least 1 task")
@@ -103,6 +109,11 @@ class Worker:
         """what goes on while it lives; a failure of one ends it"""
         self._totals = Totals()
         """of feeds that are gone"""
+        self._renewal = Renewal(max_jobs, max_memory)
+        self._is_renewed = False
+        """it ends so that another can take its place"""
+        self._resources: Any = None
+        """what the lifespan hook has yielded"""
         self._stops = 0
         self._is_abandoned = False
         self._is_registered = False
@@ -142,12 +153,31 @@ class Worker:
             totals = totals.plus(*pump.feed.totals)
         return totals
 
+    @property
+    def is_renewed(self) -> bool:
+        """It has ended to be followed by another, and nobody has asked it to stop."""
+        return self._is_renewed and not self._stops
+
     async def run(self) -> None:
         """Work until `stop` is called."""
+        self._renewal.check()
+        lifespan = Lifespan(self._handlers.hooks.lifespan)
+        self._resources = await lifespan.start()
+        try:
+            await self._run()
+        finally:
+            await lifespan.end()
+
+    async def _run(self) -> None:
         kinds = {handler.is_async for handler in self._handlers.tasks.values()}
         for types in self._handlers.jobs.values():
             kinds |= {function.is_async for function in types.values()}
         self._executor.start(has_functions=False in kinds, has_coroutines=True in kinds)
+        if False in kinds and (names := self._handlers.hooks.names_of_async):
+            log.warning(
+                "async middleware is not run around plain functions middleware=%s",
+                ",".join(names),
+            )
         living = asyncio.create_task(self._keep_living())
         try:
             stop = asyncio.create_task(self._stop_asked.wait())
@@ -173,7 +203,7 @@ class Worker:
 
     async def _keep_living(self) -> None:
         await self._client.open()
-        while not self._stops:
+        while not self._stops and not self._is_renewed:
             try:
                 await self._live()
             except StoreUnavailable as error:
@@ -233,10 +263,15 @@ class Worker:
                 log.info("several queues, so jobs are asked for and none is handed over")
             self._serve([self._pump(session, queue) for queue in queues])
             self._tasks.append(asyncio.create_task(self._look()))
+            self._tasks.append(asyncio.create_task(self._renewal.watch(self.changed)))
             if self._ends_when_empty:
                 self._tasks.append(asyncio.create_task(self._stop_when_empty()))
-            await self._until(lambda: self._stops > 0 or session.lease.is_lost)
-            if not session.lease.is_lost:
+            await self._until(
+                lambda: self._stops > 0 or session.lease.is_lost or self._has_done_enough()
+            )
+            if not self._stops and not session.lease.is_lost:
+                await self._end_what_runs(session)
+            if self._stops and not session.lease.is_lost:
                 await self._wind_down(session)
         except LeaseLost:
             session.lease.lose()
@@ -326,6 +361,23 @@ class Worker:
         self._totals = self.totals
         self._pumps.clear()
 
+    def _has_done_enough(self) -> bool:
+        renewal = self._renewal
+        is_asking = any(not pump.feed.is_between_requests for pump in self._pumps)
+        return renewal.is_too_large or (renewal.budget.is_spent and not is_asking)
+
+    async def _end_what_runs(self, session: AsyncWorkerSession) -> None:
+        """Take nothing more, and wait for what runs as long as nobody asks to stop: another process
+        takes this one's place, and that is to cost no job anything.
+        """
+        self._is_renewed = True
+        log.info("worker makes room for another id=%s running=%d", session.id, self._load())
+        for pump in self._pumps:
+            await pump.stop_accepting()
+        if self._renewal.is_too_large:
+            await self._stalls.give_back_waiting()
+        await self._until(lambda: self._stops > 0 or session.lease.is_lost or self._is_done())
+
     async def _wind_down(self, session: AsyncWorkerSession) -> None:
         """Let running work end within the grace time; whatever is left then is given back."""
         log.info("worker stopping id=%s running=%d", session.id, self._load())
@@ -375,15 +427,19 @@ class Worker:
         if functions is None:
             handler = self._handlers.tasks[queue]
             executor = self._executor.coroutines if handler.is_async else self._executor.threads
-            tasks = TaskSource(*about, handler.function, max_payload)
+            waits = handler.backoff, self._handlers.backoffs
+            handle = self._handlers.hooks.around(handler.function, handler.is_async)
+            tasks = TaskSource(*about, handle, max_payload, *waits)
             return self._driven(session, tasks, executor)
-        is_only_one = len(self._handlers.queues) == 1
+        # What is handed over could be more than the worker may still do.
+        is_only_one = len(self._handlers.queues) == 1 and not self._renewal.is_by_count
         is_handed_over = is_only_one and all(function.in_thread for function in functions.values())
         runs_in = self._executor.threads if is_handed_over else self._executor
         jobs = JobSource(
             *(*about, functions, self._handlers.backoffs, max_payload, runs_in.cancel),
             takes_pushed=is_only_one,
         )
+        jobs.handle = self._handlers.hooks.around(jobs.handle, None)
         pump = self._driven(session, jobs, runs_in)
         if is_handed_over:
             settings = replace(self._client.settings, dialect=self._client.store.dialect)
@@ -392,7 +448,9 @@ class Worker:
         return pump
 
     def _driven(self, session: AsyncWorkerSession, source: Source, executor: Executor) -> Pump:
-        feed = Feed(source, executor, is_paused=session.heartbeat.is_paused)
+        source.resources = self._resources
+        is_paused, budget = session.heartbeat.is_paused, self._renewal.budget
+        feed = Feed(source, executor, is_paused=is_paused, budget=budget)
         return Pump(feed, self._client, executor, self)
 
     # What the pumps say and ask.
@@ -405,6 +463,8 @@ class Worker:
         self._stalls.watch()
 
     def room_made(self, by: Pump | None = None) -> None:
+        if self._renewal.budget.is_spent:
+            self.changed()
         for pump in self._pumps:
             if pump is not by and pump.feed.wants_work:
                 pump.happen(pump.feed.room_made)

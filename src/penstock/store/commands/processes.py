@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.codec.elements import TAG, task_of
 from penstock.model.claims import Claim
-from penstock.model.processes import Failed
+from penstock.model.processes import Failed, PastFailures
 from penstock.model.queues import DEFAULT_MAX_FAILURES, MAX_HELD, Side
 from penstock.store.command import Command, Operation, unexpected
 from penstock.store.commands.tasks import no_plain_handler
@@ -21,6 +21,7 @@ START_TASKS = load("tasks/start_tasks")
 FINISH_TASKS = load("tasks/finish_tasks")
 STOP_TASKS = load("tasks/stop_tasks")
 FAIL_TASKS = load("tasks/fail_tasks")
+READ_FAILURES = load("tasks/read_failures")
 FIND_PROCESSES = load("tasks/find_processes")
 
 _REFUSALS = frozenset(b"empty apart idle paused not_working too_many".split())
@@ -159,6 +160,22 @@ def fail_tasks(
             keys.unique_tasks,
         ),
         (operation.number, DEFAULT_MAX_FAILURES, keys.work, keys.wake, *sorted(set(processes))),
+        decode,
+    )
+
+
+def read_failures(keys: QueueKeys, worker: str, processes: Sequence[int]) -> Command[PastFailures]:
+    """How often tasks that a worker holds have failed before."""
+
+    def decode(reply: list[Any]) -> PastFailures:
+        if reply[0] == b"ok":
+            return PastFailures(int(reply[1]), [int(count) for count in reply[2:]])
+        raise unexpected(READ_FAILURES, reply)
+
+    return Command(
+        READ_FAILURES,
+        (keys.running(worker), keys.failures, keys.meta),
+        (DEFAULT_MAX_FAILURES, *processes),
         decode,
     )
 
