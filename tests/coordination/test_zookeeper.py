@@ -1,0 +1,177 @@
+"""What only ZooKeeper can do to a member: sessions that end, connections that break, lost nodes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from kazoo.client import KazooClient
+
+from penstock.coordination.address import parse_zookeeper_address
+from penstock.coordination.coordinator import Group
+from penstock.coordination.sessions import new_session
+from penstock.coordination.zookeeper import ZooKeeperCoordinator, ZooKeeperMembership
+from penstock.errors import PartitionLost
+from tests.coordination.members import SESSION_S, SETTLE_S, MemoryPositions, run, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.xdist_group("zookeeper")
+GROUP = Group("clicks", "g", 2)
+
+
+@pytest.fixture
+def positions() -> MemoryPositions:
+    return MemoryPositions()
+
+
+@pytest.fixture
+def coordinator(zookeeper: str, namespace: str, positions: MemoryPositions) -> ZooKeeperCoordinator:
+    return ZooKeeperCoordinator(
+        *(parse_zookeeper_address(zookeeper), namespace, lambda group: positions),
+        session_s=SESSION_S,
+        settle_s=SETTLE_S,
+    )
+
+
+@pytest.fixture
+def admin(zookeeper: str) -> Iterator[KazooClient]:
+    session = new_session(parse_zookeeper_address(zookeeper), 10.0)
+    session.start()
+    yield session
+    session.stop()
+    session.close()
+
+
+async def join(coordinator: ZooKeeperCoordinator, name: str) -> ZooKeeperMembership:
+    member = await coordinator.join(GROUP, name)
+    assert isinstance(member, ZooKeeperMembership)
+    return member
+
+
+def expire(member: ZooKeeperMembership) -> None:
+    """End its session from outside, as ZooKeeper does by itself when it hears nothing."""
+    own = member._session
+    client_id = own.client_id
+    rival = KazooClient(hosts=own.hosts[0][0] + f":{own.hosts[0][1]}", client_id=client_id)
+    rival.start()
+    rival.stop()
+    rival.close()
+
+
+def test_a_session_that_was_ended_from_outside_owns_nothing(
+    coordinator: ZooKeeperCoordinator,
+) -> None:
+    async def work() -> None:
+        ant, bee = await join(coordinator, "ant"), await join(coordinator, "bee")
+        try:
+            first = await ant.claim(0)
+            assert first is not None
+            await ant.commit(0, "5-0")
+            await asyncio.to_thread(expire, ant)
+            await until(lambda: ant.lease.is_lost)
+            second = None
+            while second is None:
+                second = await bee.claim(0)
+            with pytest.raises(PartitionLost):
+                await ant.commit(0, "9-0")
+            assert second.offset == "5-0"
+            assert second.epoch > first.epoch
+        finally:
+            await ant.leave()
+            await bee.leave()
+
+    run(work())
+
+
+def test_a_stale_owner_cannot_write_the_offset_even_in_a_live_session(
+    coordinator: ZooKeeperCoordinator, admin: KazooClient, namespace: str
+) -> None:
+    async def work() -> None:
+        ant, bee = await join(coordinator, "ant"), await join(coordinator, "bee")
+        try:
+            await ant.claim(0)
+            # As if another member had taken it while ant was not looking.
+            admin.delete(f"/penstock/{namespace}/clicks/g/owners/0")
+            with pytest.raises(PartitionLost):
+                await ant.commit(0, "9-0")
+            claimed = await bee.claim(0)
+            assert claimed is not None
+            with pytest.raises(PartitionLost):
+                await ant.commit(0, "9-0")
+            assert claimed.offset == ""
+            await bee.commit(0, "7-0")
+            assert admin.get(f"/penstock/{namespace}/clicks/g/offsets/0")[0] == b"2 7-0"
+        finally:
+            await ant.leave()
+            await bee.leave()
+
+    run(work())
+
+
+def test_nodes_that_were_wiped_are_made_again_and_offsets_come_from_the_store(
+    coordinator: ZooKeeperCoordinator, admin: KazooClient, namespace: str
+) -> None:
+    async def work() -> None:
+        ant = await join(coordinator, "ant")
+        try:
+            first = await ant.claim(0)
+            assert first is not None
+            await ant.commit(0, "5-0")
+            admin.delete(f"/penstock/{namespace}", recursive=True)
+            await until(lambda: ant.lease.is_lost)
+        finally:
+            await ant.leave()
+        again = await join(coordinator, "ant")
+        try:
+            second = await again.claim(0)
+            assert second is not None
+            assert second.offset == "5-0"
+            assert second.epoch > first.epoch
+        finally:
+            await again.leave()
+
+    run(work())
+
+
+def test_an_offset_that_was_set_from_outside_counts_and_ends_the_owner(
+    coordinator: ZooKeeperCoordinator, positions: MemoryPositions
+) -> None:
+    async def work() -> None:
+        ant = await join(coordinator, "ant")
+        try:
+            await ant.claim(0)
+            await ant.commit(0, "9-0")
+            positions.seek(0, "3-0")
+            with pytest.raises(PartitionLost):
+                await ant.commit(0, "11-0")
+            await ant.release(0)
+            claimed = await ant.claim(0)
+            assert claimed is not None
+            assert claimed.offset == "3-0"
+        finally:
+            await ant.leave()
+
+    run(work())
+
+
+def test_a_store_that_lost_its_last_writes_does_not_set_the_group_back(
+    coordinator: ZooKeeperCoordinator, positions: MemoryPositions
+) -> None:
+    async def work() -> None:
+        ant = await join(coordinator, "ant")
+        try:
+            await ant.claim(0)
+            before = dict(positions.entries)
+            await ant.commit(0, "9-0")
+            positions.entries = before
+            await ant.release(0)
+            claimed = await ant.claim(0)
+            assert claimed is not None
+            assert claimed.offset == "9-0"
+        finally:
+            await ant.leave()
+
+    run(work())
