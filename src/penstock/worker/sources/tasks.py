@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.executors.context import Context
 from penstock.model.claims import Claim
 from penstock.store.commands import processes, queues
-from penstock.worker.source import WOKEN, Cancelled, Request, Source, Told
+from penstock.worker.source import WOKEN, Cancelled, QueueSource, Request, Told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.worker")
 
 
-class TaskSource(Source):
+class TaskSource(QueueSource):
     """Tasks are finished together with the next claim; failed and stopped ones go before it."""
 
     kind = "tasks"
