@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
-from penstock.coordination.coordinator import Taken
+from penstock.model.logs import Taken
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -21,25 +21,21 @@ class MemoryPositions:
     """Epochs and offsets, as the store keeps them."""
 
     def __init__(self) -> None:
-        self.entries: dict[int, Taken] = {}
+        self.entries: dict[int, tuple[int, str]] = {}
 
     async def take(self, partition: int, owner: str) -> Taken:
-        old = self._entry(partition)
-        self.entries[partition] = Taken(old.epoch + 1, old.offset, old.offset_epoch)
-        return self.entries[partition]
+        before, offset = self.entries.get(partition, (0, "0-0"))
+        self.entries[partition] = before + 1, offset
+        return Taken(before + 1, offset, before)
 
     async def commit(self, partition: int, epoch: int, offset: str) -> bool:
-        if self._entry(partition).epoch != epoch:
+        if self.entries[partition][0] != epoch:
             return False
-        self.entries[partition] = Taken(epoch, offset, epoch)
+        self.entries[partition] = epoch, offset
         return True
 
     def seek(self, partition: int, offset: str) -> None:
-        epoch = self._entry(partition).epoch + 1
-        self.entries[partition] = Taken(epoch, offset, epoch)
-
-    def _entry(self, partition: int) -> Taken:
-        return self.entries.get(partition, Taken(0, "", 0))
+        self.entries[partition] = self.entries[partition][0] + 1, offset
 
 
 def run(work: Awaitable[None]) -> None:

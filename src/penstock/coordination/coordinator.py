@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.errors import PartitionLost
+from penstock.model.logs import id_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from penstock.model.logs import Taken
     from penstock.model.workers import Lease
 
 
@@ -37,16 +39,7 @@ class Claimed(NamedTuple):
 
     epoch: int
     offset: str
-    """how far its owners have come; empty: nothing was committed yet"""
-
-
-class Taken(NamedTuple):
-    """What the store knows of a partition whose owner has just changed."""
-
-    epoch: int
-    offset: str
-    offset_epoch: int
-    """the epoch under which the offset was written"""
+    """the last message that its owners have handled"""
 
 
 class Positions(Protocol):
@@ -105,6 +98,16 @@ class Membership(ABC):
     async def leave(self) -> None:
         """Release everything at once, and be no member any more."""
 
+    def grow(self, partitions: int) -> None:
+        """The log has so many partitions by now. Each member finds out for itself."""
+        if partitions > self.group.partitions:
+            self.group = replace(self.group, partitions=partitions)
+            self._grown()
+
+    @abstractmethod
+    def _grown(self) -> None:
+        """Look again which partitions to have."""
+
     def _assign(self, partitions: Iterable[int]) -> None:
         assigned = frozenset(partitions)
         if assigned != self.assigned:
@@ -125,12 +128,5 @@ class Membership(ABC):
 
 
 def is_later(offset: str, than: str) -> bool:
-    """Whether one offset lies behind another in a partition; the empty one lies before all."""
-    return _place(offset) > _place(than)
-
-
-def _place(offset: str) -> tuple[int, int]:
-    if not offset:
-        return (-1, 0)
-    at_ms, _, number = offset.partition("-")
-    return int(at_ms), int(number or 0)
+    """Whether one offset lies behind another in a partition; what is none lies before all."""
+    return id_key(offset) > id_key(than)

@@ -24,7 +24,7 @@ from penstock.coordination.sessions import call, transact
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
-    from penstock.coordination.coordinator import Taken
+    from penstock.model.logs import Taken
 
 
 @dataclass(slots=True)
@@ -133,6 +133,6 @@ def _newer(record: _Record, taken: Taken) -> str:
     """Both ZooKeeper and the store have an offset, and either may have lost some. That of the newer
     epoch counts, as an offset that was set from outside begins one; within an epoch, the later.
     """
-    if record.epoch != taken.offset_epoch:
-        return record.offset if record.epoch > taken.offset_epoch else taken.offset
+    if record.epoch != taken.before:
+        return record.offset if record.epoch > taken.before else taken.offset
     return record.offset if is_later(record.offset, taken.offset) else taken.offset

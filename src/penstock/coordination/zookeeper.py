@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("penstock.zookeeper")
 
-SESSION_S = 10.0
 _SAFE_PART = 0.8
 """of the session's time-out: a follower that dies takes with it what the leader did not know yet"""
 _BEATS = 4
@@ -70,18 +69,16 @@ class ZooKeeperCoordinator(Coordinator):
         namespace: str,
         positions: Callable[[Group], Positions],
         *,
-        session_s: float = SESSION_S,
         settle_s: float = SETTLE_S,
     ) -> None:
         self._address = address
         self._root = f"{address.folder}/penstock/{_node(namespace)}"
         self._positions = positions
-        self._session_s = session_s
         self._settle_s = settle_s
 
     async def join(self, group: Group, member: str, weight: int = 1) -> Membership:
         # Nodes are named from the root, as kazoo does not make a chroot of several levels.
-        session = new_session(replace(self._address, folder=""), self._session_s)
+        session = new_session(replace(self._address, folder=""), self._address.session_s)
         path = f"{self._root}/{_node(group.log)}/{_node(group.name)}"
         membership = ZooKeeperMembership(group, member, session, path, self._positions(group))
         try:
@@ -196,6 +193,9 @@ class ZooKeeperMembership(Membership):
         # The end of the session removes all its nodes. kazoo waits for its threads in here.
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.to_thread(_close, self._session), _CLOSE_S)
+
+    def _grown(self) -> None:
+        self._is_stale.set()
 
     # Who is there.
 
