@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from penstock.cli.worker_options import (
     served_option,
     strict_option,
 )
+from penstock.client.connect import find_zookeeper
 from penstock.errors import QueueNotFound, WorkerNotFound, WrongKind
 from penstock.model.workers import WorkerInfo, pausable_name
 from penstock.worker.run import run_worker
@@ -63,6 +65,11 @@ def worker() -> None:
     is_flag=True,
     help="Without a second process that watches it and tells what killed it.",
 )
+@click.option(
+    "--zookeeper",
+    metavar="ADDRESS",
+    help="Share logs through this ZooKeeper (host:2181/folder, or PENSTOCK_ZOOKEEPER), not Redis.",
+)
 @with_store
 def run(
     at: Target,
@@ -77,6 +84,7 @@ def run(
     until_empty: bool,
     report: Path | None,
     alone: bool,
+    zookeeper: str | None,
 ) -> None:
     """Import MODULE and run the handlers it registers, until told to stop.
 
@@ -86,7 +94,7 @@ def run(
     check_lease(lease_ms, heartbeat_ms)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     names, weights = weighted(queues)
-    settings = at.settings()
+    settings = replace(at.settings(), zookeeper=find_zookeeper(zookeeper))
 
     def work(shared: SharedMemory | None = None) -> int:
         try:
