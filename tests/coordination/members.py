@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     from penstock.coordination.coordinator import Membership
 
-SESSION_S = 2.0
+SESSION_S = 10.0
+"""long, so that a busy machine ends no session; as long as the private ZooKeeper allows"""
 SETTLE_S = 0.3
 
 

@@ -319,3 +319,104 @@ def test_a_gap_is_an_error_and_never_passed_over_in_silence(
 
     wait_for(lambda: any(source.problem for source in sources_of(second)))
     assert len(read) == 300
+
+
+def test_a_paused_group_reads_nothing_and_goes_on_where_it_was(
+    clicks: penstock.Log, consume: Callable[..., RunningWorker]
+) -> None:
+    read: list[bytes] = []
+
+    @penstock.consumer("clicks", "g")
+    def consumer(message: penstock.Message) -> None:
+        read.append(message.body)
+
+    clicks.append(b"first", partition=0)
+    worker = consume(consumer)
+    wait_for(lambda: read == [b"first"] and len(pumps_of(worker)) == 2)
+    epochs = {source.keys.number: source.epoch for source in sources_of(worker)}
+    group = clicks.group("g")
+    group.pause(partition=0)
+    assert group.paused() == [0]
+    clicks.append(b"held", partition=0)
+    clicks.append(b"other", partition=1)
+    wait_for(lambda: read == [b"first", b"other"])
+    group.pause()
+    assert group.paused() == [0, 1]
+
+    group.resume()
+
+    wait_for(lambda: read == [b"first", b"other", b"held"], 5.0)
+    assert epochs == {source.keys.number: source.epoch for source in sources_of(worker)}
+
+
+def test_a_partition_that_stands_still_goes_on_when_the_group_is_resumed(
+    clicks: penstock.Log, consume: Callable[..., RunningWorker]
+) -> None:
+    is_mended = threading.Event()
+    read: list[bytes] = []
+
+    @penstock.consumer("clicks", "g", attempts=1, on_failure="stop")
+    def consumer(message: penstock.Message) -> None:
+        if message.body == b"bad" and not is_mended.is_set():
+            raise ValueError("not yet")
+        read.append(message.body)
+
+    clicks.append_many(
+        [penstock.NewMessage(body, partition=0) for body in (b"good", b"bad", b"last")]
+    )
+    worker = consume(consumer)
+    wait_for(lambda: any(source.problem for source in sources_of(worker)))
+    is_mended.set()
+
+    clicks.group("g").resume()
+
+    wait_for(lambda: read == [b"good", b"bad", b"last"], 5.0)
+
+
+def test_a_group_that_is_sent_back_reads_again_from_there(
+    clicks: penstock.Log, consume: Callable[..., RunningWorker]
+) -> None:
+    bodies = fill(clicks, 5)
+    read: list[bytes] = []
+
+    @penstock.consumer("clicks", "g", commit="each")
+    def consumer(message: penstock.Message) -> None:
+        read.append(message.body)
+
+    consume(consumer)
+    wait_for(lambda: read == bodies)
+    ids = [message.id for message in clicks.read(partition=0)]
+
+    clicks.group("g").seek(id=ids[2], partition=0)
+
+    wait_for(lambda: read == bodies + bodies[3:], 8.0)
+    clicks.group("g").seek(0.0)
+    wait_for(lambda: read == bodies + bodies[3:] + bodies, 8.0)
+
+
+def test_what_was_given_up_is_replayed_for_its_group_alone(
+    clicks: penstock.Log, consume: Callable[..., RunningWorker]
+) -> None:
+    is_mended = threading.Event()
+    one: list[bytes] = []
+    other: list[bytes] = []
+
+    @penstock.consumer("clicks", "one", attempts=1)
+    def first(message: penstock.Message) -> None:
+        if message.body == b"3" and not is_mended.is_set():
+            raise ValueError("not yet")
+        one.append(message.body)
+
+    @penstock.consumer("clicks", "other", batch=1)
+    def second(messages: list[penstock.Message]) -> None:
+        other.extend(message.body for message in messages)
+
+    fill(clicks, 5)
+    consume(first, second)
+    wait_for(lambda: len(one) == 4 and len(other) == 5)
+    is_mended.set()
+
+    assert clicks.group("one").replay() == 1
+    clicks.append(b"last", partition=0)
+
+    wait_for(lambda: one[4:] == [b"3", b"last"] and other[5:] == [b"last"])

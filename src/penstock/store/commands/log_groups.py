@@ -123,7 +123,7 @@ def seek_group(
     return Command(
         SEEK_GROUP,
         (keys.memory(operation.lane), keys.state, keys.offsets),
-        (operation.number, born, group, offset),
+        (operation.number, born, group, offset, keys.appended),
         decode,
     )
 

@@ -111,6 +111,9 @@ class LogSource(Source):
         return None
 
     def hear(self, channel: str, message: bytes) -> Woken:
+        if not message:
+            # Not about messages, but about the group: it goes on, or elsewhere.
+            self.resume()
         return WOKEN
 
     def resume(self) -> None:
