@@ -13,10 +13,11 @@ from penstock.coordination.coordinator import Group
 from penstock.coordination.sessions import new_session
 from penstock.coordination.zookeeper import ZooKeeperCoordinator, ZooKeeperMembership
 from penstock.errors import PartitionLost
+from tests.coordination.forwarder import Forwarder
 from tests.coordination.members import SESSION_S, SETTLE_S, MemoryPositions, run, until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 pytestmark = pytest.mark.xdist_group("zookeeper")
 GROUP = Group("clicks", "g", 2)
@@ -176,5 +177,102 @@ def test_a_store_that_lost_its_last_writes_does_not_set_the_group_back(
             assert claimed.offset == "9-0"
         finally:
             await ant.leave()
+
+    run(work())
+
+
+@pytest.fixture
+def through(
+    zookeeper: str, namespace: str, positions: MemoryPositions
+) -> Callable[[int, float], ZooKeeperCoordinator]:
+    """A coordinator that reaches ZooKeeper through another port."""
+
+    def make(port: int, session_s: float) -> ZooKeeperCoordinator:
+        head, _, _ = zookeeper.rpartition(":")
+        address = parse_zookeeper_address(f"{head}:{port}?session={session_s}")
+        return ZooKeeperCoordinator(address, namespace, lambda group: positions)
+
+    return make
+
+
+def port_of(address: str) -> int:
+    return int(address.rpartition(":")[2])
+
+
+def test_a_connection_that_breaks_for_less_than_the_session_changes_nothing(
+    zookeeper: str, through: Callable[[int, float], ZooKeeperCoordinator]
+) -> None:
+    async def work() -> None:
+        async with Forwarder(port_of(zookeeper)) as way:
+            ant = await join(through(way.port, SESSION_S), "ant")
+            try:
+                await until(lambda: ant.assigned == {0, 1})
+                first = await ant.claim(0)
+                way.cut()
+                await until(lambda: not ant.lease.is_valid)
+                assert not ant.lease.is_lost
+                way.mend()
+                await until(lambda: ant.lease.is_valid)
+                await ant.commit(0, "5-0")
+                assert ant.assigned == {0, 1}
+                assert first is not None
+                # Watches are armed again: it hears of what changes from now on.
+                bee = await join(through(way.port, SESSION_S), "bee")
+                try:
+                    await ant.release(0)
+                    await until(lambda: ant.assigned | bee.assigned == {0, 1})
+                finally:
+                    await bee.leave()
+            finally:
+                await ant.leave()
+
+    run(work())
+
+
+def test_a_member_that_is_cut_off_is_lost_by_its_own_clock(
+    zookeeper: str, through: Callable[[int, float], ZooKeeperCoordinator]
+) -> None:
+    async def work() -> None:
+        async with Forwarder(port_of(zookeeper)) as way:
+            ant = await join(through(way.port, 2.0), "ant")
+            try:
+                await until(lambda: ant.assigned == {0, 1})
+                await ant.claim(0)
+                await ant.commit(0, "5-0")
+                way.cut()
+                # Nobody can tell it: there is no connection.
+                await until(lambda: ant.lease.is_lost)
+                assert ant.assigned == frozenset()
+                with pytest.raises(PartitionLost):
+                    await ant.commit(0, "9-0")
+            finally:
+                await ant.leave()
+
+    run(work())
+
+
+def test_a_commit_whose_answer_was_lost_is_made_once(
+    zookeeper: str,
+    namespace: str,
+    admin: KazooClient,
+    through: Callable[[int, float], ZooKeeperCoordinator],
+) -> None:
+    async def work() -> None:
+        async with Forwarder(port_of(zookeeper)) as way:
+            ant = await join(through(way.port, SESSION_S), "ant")
+            try:
+                await ant.claim(0)
+                for number in range(1, 6):
+                    committing = asyncio.create_task(ant.commit(0, f"{number}-0"))
+                    await asyncio.sleep(0)
+                    way.cut()
+                    await asyncio.sleep(0)
+                    way.mend()
+                    await committing
+                value, stat = admin.get(f"/penstock/{namespace}/clicks/g/offsets/0")
+                assert value == b"1 5-0"
+                assert stat.version == 6, "the claim and five commits"
+            finally:
+                await ant.leave()
 
     run(work())
