@@ -12,6 +12,7 @@ QUEUE_WORDS: dict[str, list[Any]] = {
 NO_PARTITION: dict[str, list[Any]] = {"no_partition": [b"no_partition"]}
 TOO_MANY: dict[str, list[Any]] = {"too_many": [b"too_many", 100]}
 STALE: dict[str, list[Any]] = {"stale": [b"stale", 7]}
+LOST: dict[str, list[Any]] = {"lost": [b"lost"]}
 OK: dict[str, list[Any]] = {"ok": [b"ok"]}
 ABSENT: dict[str, list[Any]] = {"absent": [b"absent"], "tasks": [b"tasks", b""]}
 FACTS: list[Any] = [b"ok", b"5", b"2", b"1", [b"keep_ms", b"5"]]
@@ -28,12 +29,25 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
     "delete_log": {"ok": [b"ok", b"5", b"2", b"i1", b"sessions"]} | ABSENT,
     "delete_partition": {"ok": [b"ok", 2], "other_log": [b"other_log", b"6"]},
     "note_group": OK | ABSENT | TOO_MANY,
-    "take_partition": {"ok": [b"ok", b"7", b"5-0"]} | STALE | TOO_MANY | NO_PARTITION,
+    "take_partition": {"ok": [b"ok", b"7", b"5-0", b"6"]} | STALE | TOO_MANY | NO_PARTITION,
     "commit_offset": OK | STALE | {"back": [b"back", b"6-0"]},
     "seek_group": {"ok": [b"ok", b"7"]} | TOO_MANY | NO_PARTITION,
     "mark_partition": OK | TOO_MANY | NO_PARTITION | {"group": [b"group", 7]},
     "forget_group": {"ok": [b"ok", 1]},
     "note_error": {"ok": [b"ok", b"5-0"]} | STALE,
     "replay_errors": {"ok": [b"ok", 1]} | NO_PARTITION,
+    "keep_member": LOST
+    | TOO_MANY
+    | {"ok": [b"ok", [b"w1", b"1", b"2", b"w2", b"1", b"2"], [b"0", b"w1"], 500]},
+    "own_partition": OK | LOST | {"owned": [b"owned", b"w2"]},
+    "disown_partitions": OK,
+    "read_messages": LOST
+    | {
+        "ok": [b"ok", [[b"5-0", [b"b", b"body"]]]],
+        "empty": [b"empty"],
+        "paused": [b"paused"],
+        "trimmed": [b"trimmed", b"4-0"],
+    },
+    "pause_reading": OK | NO_PARTITION,
     "count_lag": {"ok": [b"ok", b"5", b"sessions", 2, b"4-0", b"archive", 0, b""]},
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.connection.wire import pack_ahead
 from penstock.model.logs import LogFacts, Message
 from penstock.store.command import Command, Operation
-from penstock.store.commands import log_groups, logs, queues
+from penstock.store.commands import log_groups, log_members, logs, queues
 from penstock.store.script import scripts
 
 if TYPE_CHECKING:
@@ -46,6 +46,9 @@ def sample_log_world(store: Store, keys: NamespaceKeys) -> dict[str, Any]:
     error = run(
         log_groups.note_error(part, next(operations), GROUP, taken.epoch, found[3], "no", 5)
     )
+    run(log_members.keep_member(log, GROUP, "w1", 60_000, 1, 1, joins=True))
+    run(log_members.own_partition(log, GROUP, "w1", 0))
+    run(log_members.pause_reading(part, facts.born, "others", is_paused=True))
     return {
         "born": facts.born,
         "epoch": taken.epoch,
@@ -82,6 +85,11 @@ def sample_log_commands(
         log_groups.note_error(part, operation, GROUP, epoch, MESSAGE, "no", 5),
         log_groups.replay_errors(part, operation, born, GROUP, [world["error"], "1-1"]),
         log_groups.count_lag(part),
+        log_members.keep_member(log, GROUP, "w1", 60_000, 1, 1),
+        log_members.own_partition(log, GROUP, "w1", 0),
+        log_members.disown_partitions(log, GROUP, "w1", 0),
+        log_members.read_messages(part, GROUP, epoch, world["old"], 2),
+        log_members.pause_reading(part, born, "others", is_paused=False),
     ]
     return {command.script.name: command for command in commands}
 
@@ -107,6 +115,9 @@ def more_log_commands(
         ),
         "end a mark": log_groups.mark_partition(part, born, "archive", ""),
         "take a group off": log_groups.note_group(log, GROUP, reads=False),
+        "join a group": log_members.keep_member(log, GROUP, "w2", 60_000, 2, 1, joins=True),
+        "leave a group": log_members.disown_partitions(log, GROUP, "w1"),
+        "pause a group": log_members.pause_reading(part, born, GROUP, is_paused=True),
     }
 
 

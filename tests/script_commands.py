@@ -26,6 +26,7 @@ PERMITTED = {
         "DEL", "UNLINK", "GET", "SET", "TIME",
         "LLEN", "LINDEX", "LPOP", "RPUSH",
         "HGET", "HMGET", "HSET", "HDEL", "HLEN",
+        "SADD", "SREM", "SCARD", "SISMEMBER", "PEXPIRE",
         "XADD", "XLEN", "XDEL",
         "PUBLISH",
     },
@@ -76,6 +77,8 @@ BOUNDED: dict[str, set[tuple[str, str]]] = {
         ("HGETALL", "groups"), ("HKEYS", "groups"), ("HGETALL", "offsets"), ("HGETALL", "state"),
         ("XRANGE", "messages"), ("XREVRANGE", "messages"), ("XTRIM", "messages"),
         ("XRANGE", "errors"),
+        # Members of a group (1000) and partitions (1024).
+        ("HGETALL", "members"), ("HGETALL", "owners"), ("HGETALL", "group_owners"),
     },
 }
 # fmt: on

@@ -17,6 +17,7 @@ from penstock.model.jobs import JobEvent, JobInfo
 from penstock.model.logs import Message, NewMessage
 from penstock.model.queues import Enqueued, QueueState
 from penstock.model.retries import Reject, Retry, exponential, fixed
+from penstock.worker.consumers import consumer
 from penstock.worker.handlers import backoff, handler
 from penstock.worker.hooks import lifespan, middleware
 from penstock.worker.run import serve
@@ -59,6 +60,7 @@ __all__ = [
     "aconnect",
     "backoff",
     "connect",
+    "consumer",
     "current",
     "exponential",
     "fixed",

@@ -348,6 +348,15 @@ class LakeBusy(PenstockError):
     code = "lake_busy"
 
 
+# Logs and their readers.
+
+
+class PartitionLost(PenstockError):
+    """A member of a group does not own a partition any more."""
+
+    code = "partition_lost"
+
+
 # How a job ended.
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from penstock.executors.context import Context
     from penstock.model.claims import Claim
-    from penstock.worker.source import Source
+    from penstock.worker.source import QueueSource
     from tests.contract.conftest import Ear
 
 # The scripts behind it are tested on every store. Channels differ on a cluster.
@@ -39,20 +39,20 @@ class Kind(NamedTuple):
     """How a test makes a source, and work for it."""
 
     join: Callable[[penstock.WorkerSession], None]
-    make: Callable[[penstock.Penstock, penstock.WorkerSession], Source]
+    make: Callable[[penstock.Penstock, penstock.WorkerSession], QueueSource]
     send: Callable[[penstock.Penstock, list[int]], object]
     name: Callable[[Context], int]
     """which of the numbers that were sent it is"""
     cancel: Callable[[penstock.Penstock, Context], object]
 
 
-def make_tasks(ps: penstock.Penstock, worker: penstock.WorkerSession) -> Source:
+def make_tasks(ps: penstock.Penstock, worker: penstock.WorkerSession) -> QueueSource:
     return TaskSource(
         *(ps.keys.queue("mail"), worker.id, worker.lease, lambda t, c: None, 1000, fixed(0), {})
     )
 
 
-def make_jobs(ps: penstock.Penstock, worker: penstock.WorkerSession) -> Source:
+def make_jobs(ps: penstock.Penstock, worker: penstock.WorkerSession) -> QueueSource:
     return JobSource(
         *(ps.keys.queue("mail"), worker.id, worker.lease, {"echo": echo}, {}, 1000),
         JobContext.cancel,

@@ -232,7 +232,9 @@ def test_work_that_comes_after_a_stop_goes_back(kind: str) -> None:
     world = World(kind)
     world.steps()
     claim = world.asked[-1]
-    assert world.feed.stopping().purpose == "pass_on"
+    asked = world.feed.stopping()
+    assert asked is not None
+    assert asked.purpose == "pass_on"
 
     assert world.answer(world.found(5), claim) == ["give_back [5]"]
     assert world.feed.held == {}

@@ -25,6 +25,7 @@ from penstock.store.commands import (
     job_staging,
     jobs,
     log_groups,
+    log_members,
     logs,
     processes,
     queues,
@@ -69,7 +70,7 @@ FRAGMENTS = {
 MODULES = {
     "tasks": (checks, processes, queues, staging, tasks, workers),
     "jobs": (jobs, job_records, job_rules, job_staging, job_checks, history),
-    "logs": (logs, log_groups),
+    "logs": (logs, log_groups, log_members),
 }
 OF_ONE_SCRIPT = {
     "read_log": "read_job_lists",
@@ -127,7 +128,7 @@ REFUSALS = {
     "too_large": "payload_too_large",
 }
 """Word of a reply -> code of the error that the client sees."""
-_OF_READERS = ("note_group", "take_partition", "seek_group", "mark_partition")
+_OF_READERS = ("note_group", "take_partition", "seek_group", "mark_partition", "keep_member")
 REFUSALS_OF = {
     ("put_schedule", "too_many"): "queue_full",
     ("mark_history", "too_many"): "queue_full",

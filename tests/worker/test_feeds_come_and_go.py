@@ -34,7 +34,7 @@ class Visitor:
     def give_up(self) -> None:
         worker = self._running.worker
         assert worker is not None and self._pump is not None
-        self._run(worker._withdraw([self._pump], self._tasks))
+        self._run(worker.withdraw([self._pump], self._tasks))
 
     async def _take_up(self, queue: str, handle: Callable[..., Any]) -> None:
         worker = self._running.worker
@@ -47,7 +47,7 @@ class Visitor:
             *(client.keys.queue(queue), worker.id, session.lease, handle, 1000, fixed(0), {})
         )
         self._pump = Pump(Feed(source, executor), client, executor, worker)
-        self._tasks = worker._serve([self._pump])
+        self._tasks = worker.serve([self._pump])
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
         assert self._running._loop is not None

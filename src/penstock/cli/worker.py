@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -22,6 +23,7 @@ from penstock.cli.worker_options import (
     served_option,
     strict_option,
 )
+from penstock.client.connect import find_zookeeper
 from penstock.errors import QueueNotFound, WorkerNotFound, WrongKind
 from penstock.model.workers import WorkerInfo, pausable_name
 from penstock.worker.run import run_worker
@@ -71,6 +73,11 @@ def worker() -> None:
 )
 @renewal_options
 @log_options
+@click.option(
+    "--zookeeper",
+    metavar="ADDRESS",
+    help="Share logs through this ZooKeeper (host:2181/folder, or PENSTOCK_ZOOKEEPER), not Redis.",
+)
 @with_store
 def run(
     at: Target,
@@ -89,6 +96,7 @@ def run(
     max_memory: int | None,
     log_level: str | None,
     log_format: Literal["text", "json"] | None,
+    zookeeper: str | None,
 ) -> None:
     """Import MODULE and run the handlers it registers, until told to stop.
 
@@ -104,7 +112,7 @@ def run(
     check_lease(lease_ms, heartbeat_ms)
     log = WorkerLog(log_level, log_format or ("json" if at.is_json else "text"))
     names, weights = weighted(queues)
-    settings = at.settings()
+    settings = replace(at.settings(), zookeeper=find_zookeeper(zookeeper))
 
     def work(shared: SharedMemory | None) -> int:
         try:

@@ -10,6 +10,7 @@ from penstock.client._async.client import AsyncPenstock
 from penstock.client._sync.client import Penstock
 from penstock.connection.address import parse_url
 from penstock.connection.settings import Settings
+from penstock.coordination.address import parse_zookeeper_address
 from penstock.errors import InvalidName, InvalidUrl
 from penstock.model.names import check_name
 from penstock.model.queues import MAX_PAYLOAD
@@ -28,17 +29,19 @@ def connect(
     max_payload: int = MAX_PAYLOAD,
     retry_for_s: float | None = 30.0,
     timeout_s: float = 5.0,
+    zookeeper: str | None = None,
 ) -> Penstock:
     """A client of the store at `url`, else of `PENSTOCK_URL` (or what is in the file
     `PENSTOCK_URL_FILE`), else of a private Redis that is started if need be.
 
     The namespace is by default `PENSTOCK_NAMESPACE`, else `penstock`; on the private Redis, else
-    the project that the program belongs to.
+    the project that the program belongs to. Workers of this client that read logs share them
+    through `zookeeper` (`host:2181/folder`), else `PENSTOCK_ZOOKEEPER`, else through the store.
 
     Raises UnsafeStore if the store is set up so that it could lose tasks silently, and
     StoreUnavailable if it does not answer.
     """
-    settings = find_settings(url, namespace, data, max_payload, retry_for_s, timeout_s)
+    settings = find_settings(url, namespace, data, max_payload, retry_for_s, timeout_s, zookeeper)
     return Penstock(settings).open()
 
 
@@ -50,9 +53,10 @@ async def aconnect(
     max_payload: int = MAX_PAYLOAD,
     retry_for_s: float | None = 30.0,
     timeout_s: float = 5.0,
+    zookeeper: str | None = None,
 ) -> AsyncPenstock:
     """The same for an event loop."""
-    settings = find_settings(url, namespace, data, max_payload, retry_for_s, timeout_s)
+    settings = find_settings(url, namespace, data, max_payload, retry_for_s, timeout_s, zookeeper)
     return await AsyncPenstock(settings).open()
 
 
@@ -63,13 +67,17 @@ def find_settings(
     max_payload: int = MAX_PAYLOAD,
     retry_for_s: float | None = 30.0,
     timeout_s: float = 5.0,
+    zookeeper: str | None = None,
 ) -> Settings:
     """What was given, else what the environment says, else the private server."""
     url = url or named_url()
     if not url:
-        return private_settings(namespace, data, max_payload, retry_for_s, timeout_s)
+        return private_settings(namespace, data, max_payload, retry_for_s, timeout_s, zookeeper)
     chosen = find_namespace(namespace)
-    return Settings(parse_url(url), chosen, max_payload, retry_for_s, timeout_s)
+    waits = retry_for_s, timeout_s
+    return Settings(
+        parse_url(url), chosen, max_payload, *waits, zookeeper=find_zookeeper(zookeeper)
+    )
 
 
 def private_settings(
@@ -78,12 +86,25 @@ def private_settings(
     max_payload: int = MAX_PAYLOAD,
     retry_for_s: float | None = 30.0,
     timeout_s: float = 5.0,
+    zookeeper: str | None = None,
 ) -> Settings:
     """The same for the private server of the folder `data`, whatever PENSTOCK_URL says."""
     chosen = find_namespace(namespace, project_namespace)  # before a server is started for it
     server = EmbeddedServer(data)
+    coordinator = find_zookeeper(zookeeper)
     address = parse_url(server.start().url)
-    return Settings(address, chosen, max_payload, retry_for_s, timeout_s, server=server)
+    about = max_payload, retry_for_s, timeout_s
+    return Settings(address, chosen, *about, server=server, zookeeper=coordinator)
+
+
+def find_zookeeper(given: str | None) -> str:
+    """The address of the ZooKeeper, else what the environment says; empty if there is none. Raises
+    InvalidUrl.
+    """
+    address = given or os.environ.get("PENSTOCK_ZOOKEEPER", "")
+    if address:
+        parse_zookeeper_address(address)  # now, not in a worker much later
+    return address
 
 
 def find_namespace(given: str | None, default: Callable[[], str] = lambda: "penstock") -> str:

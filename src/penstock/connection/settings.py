@@ -42,6 +42,10 @@ class Settings:
     """which scripts the server needs; None: found out from the server"""
     server: PrivateServer | None = field(default=None, compare=False, repr=False)
     """the private server; None: the store is somebody else's to keep running"""
+    zookeeper: str = field(default="", repr=False)
+    """the address of the ZooKeeper that coordinates readers of logs, which may have a password in
+    it; empty: the store does it
+    """
 
     def __post_init__(self) -> None:
         if type(self.max_payload) is not int or self.max_payload < 1:

@@ -10,11 +10,12 @@ from penstock.errors import InvalidUrl
 
 _FORMS = (
     "use host:2181, host:2181,host:2182/folder, or zookeeper://user:password@host:2181/folder with "
-    "?auth=sasl, ?tls=on, ?ca=FILE, ?cert=FILE, ?key=FILE"
+    "?auth=sasl, ?tls=on, ?ca=FILE, ?cert=FILE, ?key=FILE, ?session=SECONDS"
 )
-_OPTIONS = {"auth", "tls", "ca", "cert", "key"}
+_OPTIONS = {"auth", "tls", "ca", "cert", "key", "session"}
 _SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/@?#]+)(?::(\d{1,5}))?")
 _PORT = 2181
+SESSION_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class ZooKeeperAddress:
     ca: str | None = None
     cert: str | None = None
     key: str | None = None
+    session_s: float = SESSION_S
+    """after which a member that is not heard of is gone; ZooKeeper has bounds of its own"""
 
     def __str__(self) -> str:
         return f"{self.servers}{self.folder}"
@@ -64,6 +67,7 @@ def parse_zookeeper_address(text: str) -> ZooKeeperAddress:
         ca=options.get("ca"),
         cert=options.get("cert"),
         key=options.get("key"),
+        session_s=_seconds(options.get("session", f"{SESSION_S:g}")),
     )
 
 
@@ -72,6 +76,16 @@ def _server(text: str) -> str:
     if found is None or not 0 < int(found[2] or _PORT) < 65536:
         raise _invalid(f"{text!r} is not a server of ZooKeeper")
     return f"{found[1]}:{found[2] or _PORT}"
+
+
+def _seconds(text: str) -> float:
+    try:
+        session_s = float(text)
+    except ValueError:
+        session_s = 0.0
+    if not 1 <= session_s <= 3600:
+        raise _invalid(f"session is {text!r}, and must be a number of seconds from 1 to 3600")
+    return session_s
 
 
 def _invalid(problem: str) -> InvalidUrl:

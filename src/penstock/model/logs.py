@@ -155,6 +155,8 @@ class Taken(NamedTuple):
     epoch: int
     offset: str
     """the message after which it goes on"""
+    before: int
+    """the epoch until now; 0 if there was none"""
 
 
 class Lag(NamedTuple):

@@ -215,6 +215,12 @@ class LogKeys:
 
     groups = Key("hash")
     """group -> when it was first seen (ms)"""
+    group_members = KeyOf("hash")
+    """by group, if the store coordinates it: member -> until when it is one (ms), weight,
+    partitions that it knows of
+    """
+    group_owners = KeyOf("hash")
+    """by group, if the store coordinates it: partition -> member"""
 
 
 class QueueKeys(TaskKeys, JobKeys, LogKeys):
@@ -302,6 +308,8 @@ class PartitionKeys:
     """group or other reader -> epoch, offset (id), when it was last seen (ms), owner"""
     errors = KeyOf("stream")
     """by group: messages that it has given up, with the reason"""
+    paused = Key("set")
+    """groups that read nothing here for now"""
     memory = KeyOf("string")
     """by lane, with expiry: number and reply of its last operation"""
 

@@ -146,7 +146,7 @@ class Feed:
             self._offers.settled([context.token])
         self._cancellations.apply([context])
         if not self.is_accepting:
-            self._steps.append(self.give_back([context]))
+            self._ask(self.give_back([context]))
             return False
         self._offers.used()
         if self._offers.is_over:
@@ -173,7 +173,7 @@ class Feed:
             self._wait.is_woken = True  # so that a wake-up on its way is passed on
         self.look(now)
 
-    def stopping(self) -> Request:
+    def stopping(self) -> Request | None:
         """Start nothing more. The request lets others have what was meant for this worker."""
         self.is_accepting = False
         self._exchange.is_due = True
@@ -308,8 +308,8 @@ class Feed:
         self.outcomes.append(context)
         return self._next_claim(self._take_outcomes(), self._most(), now)
 
-    def give_back(self, contexts: list[Context]) -> Request:
-        """Return work that was not begun to its old place."""
+    def give_back(self, contexts: list[Context]) -> Request | None:
+        """Return work that was not begun to its old place; None if nothing need be said of it."""
         tokens = [context.token for context in contexts]
         self._budget.put_back(len(tokens))
         for token in tokens:
@@ -374,10 +374,13 @@ class Feed:
         """How much more may be held."""
         if not self.is_accepting or self.is_paused or self.is_closed or not self.lease.is_valid:
             return 0
-        room = self._most() - self.slots.load - self._exchange.coming
+        coming = self._exchange.coming
+        room = self._most() - self.slots.load - coming
         if room <= 0 and self.slots.waiting and len(self.held) == len(self._delays):
             # Other queues hold work ahead; this one gets its turn behind them.
             room = 1
+        if self.source.most_held is not None:
+            room = min(room, self.source.most_held - len(self.held) - coming)
         return max(0, min(room, self._budget.left))
 
     def _most(self) -> int:
@@ -404,7 +407,10 @@ class Feed:
             if any(map(self._notes.is_being_written, exchange.reporting)):
                 return None  # what a job has said goes before its end
             self._notes.forget(exchange.reporting)
-            requests, exchange.reporting = self.source.report_apart(exchange.reporting)
+            outcomes = exchange.reporting
+            requests, exchange.reporting = self.source.report_apart(outcomes)
+            if outcomes and not requests and not exchange.reporting:
+                self.totals = self.totals.plus(*self.source.told(outcomes, []), 0)
             for request in requests:
                 if request.purpose == "ask_delays":
                     # Not over yet; it can be cancelled meanwhile.
@@ -414,11 +420,16 @@ class Feed:
         if exchange.apart:
             return exchange.apart.popleft()
         limit = min(max(0, self.room() - owed), self.source.at_once)
+        if now < self.source.holds_until:
+            limit = 0
+            self._timers["held"] = self.source.holds_until
         if wait.is_woken:
             wait.is_woken = False
             if limit == 0:
                 wait.is_waiting = False
-                return self.source.pass_on(is_busy=not self.is_paused and self.is_accepting)
+                is_busy = not self.is_paused and self.is_accepting
+                if (passed_on := self.source.pass_on(is_busy)) is not None:
+                    return passed_on
         reported, exchange.reporting = exchange.reporting, None
         if not reported and (limit == 0 or not self.wants_work):
             self._poll_lease(now)
@@ -478,7 +489,7 @@ class Feed:
         self._cancellations.opened(is_asking=self._exchange.request is not None)
         if contexts and not self.is_accepting:
             # Asked for before the worker was told to stop.
-            self._steps.append(self.give_back(contexts))
+            self._ask(self.give_back(contexts))
         elif contexts:
             self._begin(contexts)
         self._fire(claim)
@@ -586,6 +597,8 @@ class Feed:
             del self._timers[name]
             if name in ("alarm", "fire"):
                 self.woken(now)
+            elif name == "held":
+                self.look(now)
             elif name == "lease":
                 self._exchange.is_due = True
             else:

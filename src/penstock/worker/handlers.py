@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -14,11 +14,14 @@ from penstock.errors import HandlerNotFound
 from penstock.executors.context import Context
 from penstock.model.names import check_name
 from penstock.model.retries import Backoff, exponential, parse_backoff
+from penstock.worker.consumers import CONSUMER_MARK
 from penstock.worker.hooks import Hooks, is_hook
 
 if TYPE_CHECKING:
     from datetime import timedelta
     from types import ModuleType
+
+    from penstock.worker.consumers import Consumer
 
 Function = (
     Callable[[bytes, Context], bytes | None] | Callable[[bytes, Context], Awaitable[bytes | None]]
@@ -46,6 +49,8 @@ class Handlers(NamedTuple):
     queues: list[str]
     """all that are served, in the order in which they are served strictly"""
     hooks: Hooks = Hooks()
+    consumers: Sequence[Consumer] = ()
+    """what reads logs"""
 
 
 class Handler(NamedTuple):
@@ -157,6 +162,7 @@ def find_handlers(module: ModuleType) -> Handlers:
         or _marked_queues(value)
         or isinstance(getattr(value, _BACKOFF, None), str)
         or is_hook(value)
+        or isinstance(getattr(value, CONSUMER_MARK, None), tuple)
     ]
     return collect_handlers(marked, f"module {module.__name__!r}")
 
@@ -180,6 +186,7 @@ def collect_handlers(functions: Iterable[Served], source: str = "the list") -> H
     tasks: dict[str, Handler] = {}
     jobs: dict[str, dict[str, JobFunction[..., Any]]] = {}
     backoffs: dict[str, Callable[[int], float]] = {}
+    consumers: dict[tuple[str, str], Consumer] = {}
     for function in functions:
         if isinstance(function, JobFunction):
             order[function.queue] = None
@@ -196,17 +203,24 @@ def collect_handlers(functions: Iterable[Served], source: str = "the list") -> H
             continue
         queues = _marked_queues(marked)
         named = getattr(marked, _BACKOFF, None)
+        readers: tuple[Consumer, ...] = getattr(marked, CONSUMER_MARK, ())
+        for reader in readers:
+            if consumers.setdefault((reader.log, reader.group), reader) is not reader:
+                raise HandlerNotFound(
+                    f"{source} has two consumers for group {reader.group!r} of log {reader.log!r}; "
+                    "keep one, or give the other a group of its own"
+                )
         if isinstance(named, str):
             if backoffs.setdefault(named, marked) is not marked:
                 raise HandlerNotFound(
                     f"{source} has two backoffs of the name {named!r}; keep one of them"
                 )
-        elif not queues:
+        elif not queues and not readers:
             name = getattr(function, "__qualname__", repr(function))
             raise HandlerNotFound(
                 f"function {name!r} is not marked as a handler; decorate it with "
-                "@penstock.handler('queue'), @penstock.job or @penstock.backoff('name'), or pass "
-                "{'queue': function}"
+                "@penstock.handler('queue'), @penstock.job, @penstock.consumer(log, group) or "
+                "@penstock.backoff('name'), or pass {'queue': function}"
             )
         for queue in queues:
             order[queue] = None
@@ -218,31 +232,33 @@ def collect_handlers(functions: Iterable[Served], source: str = "the list") -> H
             f"{source} has both a handler and jobs for queue {queue!r}; a queue holds either plain "
             "tasks or jobs, so give one of them another queue"
         )
-    return Handlers(tasks, jobs, backoffs, list(order), hooks)
+    return Handlers(tasks, jobs, backoffs, list(order), hooks, list(consumers.values()))
 
 
 def choose_handlers(handlers: Handlers, queues: list[str], source: str) -> Handlers:
-    """What serves the named queues, or all if none is named, in the order in which they are
-    named.
+    """What serves the named queues and logs, or all if none is named, in the order in which they
+    are named.
     """
-    if not handlers.queues:
+    logs = list(dict.fromkeys(consumer.log for consumer in handlers.consumers))
+    if not handlers.queues and not logs:
         raise HandlerNotFound(
-            f"module {source!r} has no handler; mark a function with @penstock.handler('queue') or "
-            "@penstock.job"
+            f"module {source!r} has no handler; mark a function with @penstock.handler('queue'), "
+            "@penstock.job or @penstock.consumer(log, group)"
         )
     for queue in queues:
-        if queue not in handlers.queues:
-            known = ", ".join(map(repr, handlers.queues))
+        if queue not in (*handlers.queues, *logs):
+            known = ", ".join(map(repr, (*handlers.queues, *logs)))
             raise HandlerNotFound(
                 f"module {source!r} has no handler for queue {queue!r}, only for {known}; "
                 f"mark a function with @penstock.handler({queue!r}) or "
                 f"@penstock.job(queue={queue!r})"
             )
-    wanted = list(dict.fromkeys(queues or handlers.queues))
+    wanted = [q for q in dict.fromkeys(queues or handlers.queues) if q in handlers.queues]
     return Handlers(
         {queue: handlers.tasks[queue] for queue in wanted if queue in handlers.tasks},
         {queue: handlers.jobs[queue] for queue in wanted if queue in handlers.jobs},
         handlers.backoffs,
         wanted,
         handlers.hooks,
+        [consumer for consumer in handlers.consumers if not queues or consumer.log in queues],
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from penstock.executors.context import Context
 from penstock.worker.prefetch import TOO_LONG_S
 from penstock.worker.schedules import fire_schedules
-from penstock.worker.source import Begin, Cancel, Cancelled, Fire, Request
+from penstock.worker.source import Begin, Cancel, Cancelled, Fire, QueueSource, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
@@ -148,7 +148,8 @@ class Pump:
         """Start nothing more, and let others have what was meant for this worker."""
         with self.lock:
             request = self.feed.stopping()
-        await self._send(request)
+        if request is not None:
+            await self._send(request)
         self.turn()
 
     async def hold_back(self) -> None:
@@ -169,7 +170,8 @@ class Pump:
         """Return what was not begun. To be called while the feed is held back."""
         with self.lock:
             request = self.feed.give_back(contexts)
-        await self._send(request)
+        if request is not None:
+            await self._send(request)
 
     def close(self) -> None:
         """What is still held is this worker's no more; whatever comes of it is dropped."""
@@ -299,6 +301,7 @@ class Pump:
                 self.feed.answered(request, answer, monotonic())
 
     async def _fire(self, schedules: list[str]) -> None:
+        assert isinstance(self.source, QueueSource)  # nothing else has schedules
         try:
             sent = await fire_schedules(self._client, self.source.keys, schedules)
         except Exception as error:

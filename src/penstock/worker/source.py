@@ -104,25 +104,33 @@ Step = Request | Begin | Cancel | Fire
 
 
 class Source(ABC):
-    """One queue of one kind, as one worker serves it. Contexts know it as their origin."""
+    """One queue of one kind, or one partition of a log, as one worker serves it. Contexts know it
+    as their origin.
+    """
 
-    kind: Literal["tasks", "jobs"]
+    kind: Literal["tasks", "jobs", "logs"]
     at_once: int
     """how much one request may report or start: a script must not take long"""
     takes_pushed = False
     """the store may hand it work unasked, by a message"""
+    most_held: int | None = None
+    """how much may be held at a time; None: as much as there are slots for"""
+    holds_until = 0.0
+    """when there may be something to start again; until then nothing is asked for"""
 
     def __init__(
         self,
-        keys: QueueKeys,
+        queue: str,
+        key: str,
         worker: str,
         lease: Lease,
         handle: Callable[..., Any],
         max_payload: int,
         channels: list[str],
     ) -> None:
-        self.queue = keys.queue
-        self.keys = keys
+        self.queue = queue
+        self.key = key
+        """one of its keys: where its channels are, on a cluster"""
         self.worker = worker
         self.lease = lease
         self.handle = handle
@@ -131,7 +139,7 @@ class Source(ABC):
         """what the lifespan hook of the worker has yielded"""
         self.is_closed = False
         """nothing that comes of its work counts any more"""
-        self.channels = [keys.wake + worker, *channels]
+        self.channels = channels
         """what it listens to"""
         self.done: Callable[[Context], None] = lambda context: None
         """set by the driver, and called with each context whose work has ended, from the thread in
@@ -152,20 +160,24 @@ class Source(ABC):
 
     @abstractmethod
     def report_apart(self, outcomes: list[Context]) -> tuple[list[Request], list[Context]]:
-        """What must be said before the next claim, and what goes with it."""
+        """What must be said before the next claim, and what goes with it. What is in neither need
+        not be said.
+        """
 
     @abstractmethod
     def told(self, reported: Sequence[Context], refused: Sequence[int]) -> Told:
         """How to count what was reported with one request."""
 
     @abstractmethod
-    def give_back(self, contexts: Sequence[Context]) -> Request:
-        """Return work that was not begun to its old place, at no cost."""
+    def give_back(self, contexts: Sequence[Context]) -> Request | None:
+        """Return work that was not begun to its old place, at no cost; None where it never left
+        it.
+        """
 
     @abstractmethod
-    def pass_on(self, is_busy: bool) -> Request:
-        """Stop waiting, and pass on a wake-up that may be on its way. `is_busy`: the worker has
-        only no room; it does not stop.
+    def pass_on(self, is_busy: bool) -> Request | None:
+        """Stop waiting, and pass on a wake-up that may be on its way; None where no other worker
+        could use it. `is_busy`: the worker has only no room; it does not stop.
         """
 
     @abstractmethod
@@ -208,3 +220,28 @@ class Source(ABC):
     def close(self, held: Iterable[Context]) -> None:
         """Nothing that comes of what is still held counts from now on."""
         self.is_closed = True
+
+
+class QueueSource(Source):
+    """A source whose work waits in a queue, where any worker can take it."""
+
+    kind: Literal["tasks", "jobs"]
+
+    def __init__(
+        self,
+        keys: QueueKeys,
+        worker: str,
+        lease: Lease,
+        handle: Callable[..., Any],
+        max_payload: int,
+        channels: list[str],
+    ) -> None:
+        heard = [keys.wake + worker, *channels]
+        super().__init__(keys.queue, keys.meta, worker, lease, handle, max_payload, heard)
+        self.keys = keys
+
+    @abstractmethod
+    def give_back(self, contexts: Sequence[Context]) -> Request: ...
+
+    @abstractmethod
+    def pass_on(self, is_busy: bool) -> Request: ...

@@ -27,7 +27,7 @@ class _WakeUps(AsyncSubscription):
 
     def __init__(self, store: AsyncStore, pumps: list[Pump]) -> None:
         self._pumps = {channel: pump for pump in pumps for channel in pump.source.channels}
-        super().__init__(store, pumps[0].source.keys.meta, list(self._pumps))
+        super().__init__(store, pumps[0].source.key, list(self._pumps))
 
     async def listen(self) -> None:
         try:

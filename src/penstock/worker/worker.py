@@ -21,8 +21,10 @@ from penstock.connection.transport import arun_blocking
 from penstock.errors import InvalidArgument, LeaseLost, StoreUnavailable, WrongKind
 from penstock.executors.mixed import MixedExecutor
 from penstock.model.workers import HEARTBEAT_MS, LEASE_MS
+from penstock.worker.coordinators import coordinator_for
 from penstock.worker.emptiness import wait_until_empty
 from penstock.worker.feed import Feed
+from penstock.worker.group_reading import GroupReading
 from penstock.worker.handlers import Handlers, as_handlers
 from penstock.worker.handoff import Handoff
 from penstock.worker.hooks import Lifespan
@@ -30,6 +32,7 @@ from penstock.worker.mover import finish_batches
 from penstock.worker.order import QueueOrder
 from penstock.worker.pump import Pump
 from penstock.worker.renewal import Renewal
+from penstock.worker.source import QueueSource
 from penstock.worker.sources.jobs import JobSource
 from penstock.worker.sources.tasks import TaskSource
 from penstock.worker.stalls import StallWatch
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 
     from penstock.client.session import AsyncWorkerSession
     from penstock.connection.settings import Settings
+    from penstock.worker.consumers import Consumer
     from penstock.worker.handlers import Function, Handler, Served
     from penstock.worker.pump import Executor
     from penstock.worker.source import Source
@@ -129,6 +133,7 @@ class Worker:
         """it has ended without leaving, as something ran beyond the grace time"""
         self.unended: list[str] = []
         """what still runs, though the worker has ended"""
+        self._is_paused: Callable[[], bool] = lambda: False
         self._stalls = StallWatch(self._executor, self._pumps, self.changed)
         self._changed = asyncio.Event()
         self._stop_asked = asyncio.Event()
@@ -172,6 +177,7 @@ class Worker:
         kinds = {handler.is_async for handler in self._handlers.tasks.values()}
         for types in self._handlers.jobs.values():
             kinds |= {function.is_async for function in types.values()}
+        kinds |= {consumer.is_async for consumer in self._handlers.consumers}
         self._executor.start(has_functions=False in kinds, has_coroutines=True in kinds)
         if False in kinds and (names := self._handlers.hooks.names_of_async):
             log.warning(
@@ -261,7 +267,12 @@ class Worker:
             if self._handlers.jobs and len(queues) > 1:
                 # Whose turn it is among its queues is decided by the worker, when it asks.
                 log.info("several queues, so jobs are asked for and none is handed over")
-            self._serve([self._pump(session, queue) for queue in queues])
+            self.serve([self._pump(session, queue) for queue in queues])
+            self._is_paused = lambda: session.heartbeat.is_paused
+            self._tasks += [
+                asyncio.create_task(self._reading(session, consumer).run())
+                for consumer in self._handlers.consumers
+            ]
             self._tasks.append(asyncio.create_task(self._look()))
             self._tasks.append(asyncio.create_task(self._renewal.watch(self.changed)))
             if self._ends_when_empty:
@@ -309,13 +320,15 @@ class Worker:
             raise mistake
         return joined
 
-    def _serve(self, pumps: list[Pump]) -> list[asyncio.Task[None]]:
+    def serve(self, pumps: list[Pump]) -> list[asyncio.Task[None]]:
         """Begin to serve these queues; others may be served already. Returns what goes on then."""
         store = self._client.store
-        tasks = listen(store, pumps)
+        tasks = listen(store, pumps) if pumps else []
         for pump in pumps:
-            batches = finish_batches(store, pump.source.keys, pump.source.kind)
-            tasks += [asyncio.create_task(self._drive(pump)), asyncio.create_task(batches)]
+            tasks.append(asyncio.create_task(self._drive(pump)))
+            if isinstance(pump.source, QueueSource):
+                batches = finish_batches(store, pump.source.keys, pump.source.kind)
+                tasks.append(asyncio.create_task(batches))
         self._pumps += pumps
         self._tasks += tasks
         self._changed.set()
@@ -334,16 +347,23 @@ class Worker:
             self._totals = self._totals.plus(*pump.feed.totals)
             await asyncio.Event().wait()  # one of the tasks that end by being cancelled
 
-    async def _withdraw(self, pumps: list[Pump], tasks: list[asyncio.Task[None]]) -> None:
+    async def withdraw(self, pumps: list[Pump], tasks: list[asyncio.Task[None]]) -> None:
         """Cease to serve these queues while others go on: what runs of them ends first."""
         for pump in pumps:
             await pump.stop_accepting()
             await pump.drained()
+        await self.drop(pumps, tasks)
+
+    async def drop(self, pumps: list[Pump], tasks: list[asyncio.Task[None]]) -> None:
+        """The same at once: whatever comes of what runs is dropped. Again is harmless."""
+        for pump in pumps:
             pump.close()
-            self._pumps.remove(pump)
-            self._totals = self._totals.plus(*pump.feed.totals)
+            if pump in self._pumps:
+                self._pumps.remove(pump)
+                self._totals = self._totals.plus(*pump.feed.totals)
         for task in tasks:
-            self._tasks.remove(task)
+            if task in self._tasks:
+                self._tasks.remove(task)
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -446,6 +466,19 @@ class Worker:
             threads = self._executor.threads
             self._handoff = Handoff(pump, jobs, settings, threads, self.tasks_wait)
         return pump
+
+    def _reading(self, session: AsyncWorkerSession, consumer: Consumer) -> GroupReading:
+        """What reads one log for one group."""
+        coordinator = coordinator_for(consumer, self._client)
+        about = coordinator, consumer, session.id, session.lease
+        return GroupReading(self, self._client, *about)
+
+    def drive(self, source: Source, is_async: bool) -> Pump:
+        """What serves a partition."""
+        source.resources = self._resources
+        executor = self._executor.coroutines if is_async else self._executor.threads
+        feed = Feed(source, executor, is_paused=self._is_paused(), prefetches=False)
+        return Pump(feed, self._client, executor, self)
 
     def _driven(self, session: AsyncWorkerSession, source: Source, executor: Executor) -> Pump:
         source.resources = self._resources

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.store.keys import NamespaceKeys
 
 _PAGE = 1_000
-_PASSING = ("memory", "staging")
+_PASSING = ("memory", "staging", "group_members", "group_owners")
 """What must expire, and says nothing about a queue."""
 
 

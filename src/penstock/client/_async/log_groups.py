@@ -8,7 +8,7 @@ from penstock.errors import InvalidArgument
 from penstock.model.instants import instant_ms
 from penstock.model.logs import START, check_id
 from penstock.model.names import check_name
-from penstock.store.commands import log_groups
+from penstock.store.commands import log_groups, log_members
 
 if TYPE_CHECKING:
     from penstock.client._async.log import AsyncLog
@@ -80,6 +80,26 @@ class AsyncLogGroup:
                 place = (await self.log.partition_info(number)).trimmed_to or START
             await self._seek(number, place)
 
+    async def pause(self, partition: int | None = None) -> None:
+        """Read nothing for now, of one partition or of all. Who owns what stays as it is; batches
+        that run come to their end.
+        """
+        await self._pause(partition, is_paused=True)
+
+    async def resume(self, partition: int | None = None) -> None:
+        """Go on reading; also where a partition stands still, as a message failed for good."""
+        await self._pause(partition, is_paused=False)
+
+    async def paused(self) -> list[int]:
+        """The partitions that are paused."""
+        facts = await self.log.facts()
+        found = []
+        for number in range(facts.partitions):
+            key = self._keys.partition(number).paused
+            if await self._store.call(key, "SISMEMBER", key, self.name):
+                found.append(number)
+        return found
+
     async def lag(self) -> list[Lag]:
         """How far it is behind, by partition; those that it has never read are left out."""
         facts = await self.log.facts()
@@ -139,6 +159,16 @@ class AsyncLogGroup:
         for number in range(facts.partitions):
             await self._forget(number)
         await self._store.run(log_groups.note_group(self._keys, self.name, reads=False))
+
+    async def _pause(self, partition: int | None, is_paused: bool) -> None:
+        facts = await self.log.facts()
+        for number in range(facts.partitions) if partition is None else [partition]:
+            await self.log._in_partition(
+                number,
+                lambda keys, born: self._store.run(
+                    log_members.pause_reading(keys, born, self.name, is_paused)
+                ),
+            )
 
     async def _seek(self, partition: int, offset: str) -> None:
         await self.log._in_partition(

@@ -10,7 +10,7 @@ from penstock.errors import InvalidArgument
 from penstock.model.instants import instant_ms
 from penstock.model.logs import START, check_id
 from penstock.model.names import check_name
-from penstock.store.commands import log_groups
+from penstock.store.commands import log_groups, log_members
 
 if TYPE_CHECKING:
     from penstock.client._sync.log import Log
@@ -80,6 +80,26 @@ class LogGroup:
                 place = (self.log.partition_info(number)).trimmed_to or START
             self._seek(number, place)
 
+    def pause(self, partition: int | None = None) -> None:
+        """Read nothing for now, of one partition or of all. Who owns what stays as it is; batches
+        that run come to their end.
+        """
+        self._pause(partition, is_paused=True)
+
+    def resume(self, partition: int | None = None) -> None:
+        """Go on reading; also where a partition stands still, as a message failed for good."""
+        self._pause(partition, is_paused=False)
+
+    def paused(self) -> list[int]:
+        """The partitions that are paused."""
+        facts = self.log.facts()
+        found = []
+        for number in range(facts.partitions):
+            key = self._keys.partition(number).paused
+            if self._store.call(key, "SISMEMBER", key, self.name):
+                found.append(number)
+        return found
+
     def lag(self) -> list[Lag]:
         """How far it is behind, by partition; those that it has never read are left out."""
         facts = self.log.facts()
@@ -139,6 +159,16 @@ class LogGroup:
         for number in range(facts.partitions):
             self._forget(number)
         self._store.run(log_groups.note_group(self._keys, self.name, reads=False))
+
+    def _pause(self, partition: int | None, is_paused: bool) -> None:
+        facts = self.log.facts()
+        for number in range(facts.partitions) if partition is None else [partition]:
+            self.log._in_partition(
+                number,
+                lambda keys, born: self._store.run(
+                    log_members.pause_reading(keys, born, self.name, is_paused)
+                ),
+            )
 
     def _seek(self, partition: int, offset: str) -> None:
         self.log._in_partition(

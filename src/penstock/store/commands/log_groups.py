@@ -64,7 +64,7 @@ def take_partition(
     def decode(reply: list[Any]) -> Taken:
         match reply[0]:
             case b"ok":
-                return Taken(int(reply[1]), reply[2].decode())
+                return Taken(int(reply[1]), reply[2].decode(), int(reply[3]))
             case b"stale":
                 raise refused(keys, group, epoch, int(reply[1]))
         _check_partition(keys, TAKE_PARTITION, reply)
@@ -123,7 +123,7 @@ def seek_group(
     return Command(
         SEEK_GROUP,
         (keys.memory(operation.lane), keys.state, keys.offsets),
-        (operation.number, born, group, offset),
+        (operation.number, born, group, offset, keys.appended),
         decode,
     )
 
@@ -155,7 +155,10 @@ def forget_group(keys: PartitionKeys, operation: Operation, group: str) -> Comma
 
     return Command(
         FORGET_GROUP,
-        (keys.memory(operation.lane), keys.state, keys.offsets, keys.errors(group)),
+        (
+            *(keys.memory(operation.lane), keys.state, keys.offsets),
+            *(keys.errors(group), keys.paused),
+        ),
         (operation.number, group),
         decode,
     )

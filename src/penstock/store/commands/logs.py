@@ -95,7 +95,7 @@ def open_partition(keys: PartitionKeys, log: LogFacts) -> Command[None]:
     pairs = (part for name, value in log.settings.items() for part in (name, str(value)))
     return Command(
         OPEN_PARTITION,
-        (keys.state, keys.messages, keys.segments, keys.offsets),
+        (keys.state, keys.messages, keys.segments, keys.offsets, keys.paused),
         (log.born, log.version, *pairs),
         decode,
     )
@@ -198,7 +198,7 @@ def delete_partition(keys: PartitionKeys, born: str, groups: Sequence[str]) -> C
             return 0
         raise unexpected(DELETE_PARTITION, reply)
 
-    own = (keys.state, keys.messages, keys.segments, keys.offsets)
+    own = (keys.state, keys.messages, keys.segments, keys.offsets, keys.paused)
     return Command(DELETE_PARTITION, (*own, *map(keys.errors, groups)), (born,), decode)
 
 

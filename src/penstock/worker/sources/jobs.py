@@ -11,7 +11,7 @@ from penstock.executors.job_context import JobContext
 from penstock.model.claims import Claim
 from penstock.model.jobs import Report
 from penstock.store.commands import jobs
-from penstock.worker.source import WOKEN, Cancelled, Request, Source, Told
+from penstock.worker.source import WOKEN, Cancelled, QueueSource, Request, Told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ _MOST_LINES = 1000
 """of the log of a job, in one request"""
 
 
-class JobSource(Source):
+class JobSource(QueueSource):
     """Everything that becomes of a job can be said with the next claim; only what it has said about
     itself must go before.
     """

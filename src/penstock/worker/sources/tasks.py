@@ -10,7 +10,7 @@ from penstock.executors.context import Context
 from penstock.model.claims import Claim
 from penstock.model.retries import fixed
 from penstock.store.commands import processes, queues
-from penstock.worker.source import WOKEN, Cancelled, Request, Source, Told
+from penstock.worker.source import WOKEN, Cancelled, QueueSource, Request, Told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ _FAILURES = ("failed", "again")
 """just now; and held long enough since"""
 
 
-class TaskSource(Source):
+class TaskSource(QueueSource):
     """Tasks are finished together with the next claim; failed and stopped ones go before it.
 
     A failed task is held for its backoff and then given back, which counts its failure. If the

@@ -6,18 +6,20 @@
 -- KEYS[2] messages   stream  messages; the oldest first
 -- KEYS[3] segments   list    where each hundred messages or so end
 -- KEYS[4] offsets    hash    reader -> epoch, offset, when it was last seen, owner
--- KEYS[5] errors...  stream  messages that a group has given up, one key for each group
+-- KEYS[5] paused     set     groups that read nothing here for now
+-- KEYS[6] errors...  stream  messages that a group has given up, one key for each group
 -- ARGV[1] born       string  which log it was a part of; empty: of none that is known
 --
 -- Returns {'ok', messages}      how many there were
 --         {'other_log', born}   another log has this partition
-local state, messages, segments, offsets = unpack(KEYS, 1, 4)
+local state, messages, segments, offsets, paused = unpack(KEYS, 1, 5)
 local born = ARGV[1]
 
 local present, count = redis.call('HGET', state, 'born'), redis.call('XLEN', messages)
 redis.call('LLEN', segments)
 redis.call('HLEN', offsets)
-for index = 5, #KEYS do redis.call('XLEN', KEYS[index]) end
+redis.call('SCARD', paused)
+for index = 6, #KEYS do redis.call('XLEN', KEYS[index]) end
 if present and present ~= born then return {'other_log', present} end
 
 for index = 1, #KEYS do redis.call('UNLINK', KEYS[index]) end

@@ -7,6 +7,7 @@
 -- KEYS[2] messages     stream  messages; the oldest first
 -- KEYS[3] segments     list    where each hundred messages or so end
 -- KEYS[4] offsets      hash    reader -> epoch, offset, when it was last seen, owner
+-- KEYS[5] paused       set     groups that read nothing here for now
 -- ARGV[1] born         string  which log it is a part of
 -- ARGV[2] version      int     of the settings
 -- ARGV[3] settings...  string  name, value, name, value, ...: all that are set
@@ -14,7 +15,7 @@
 -- Returns {'ok'}
 --         {'other_log', born}   a newer log has this partition
 -- include from logs: settings
-local state, messages, segments, offsets = unpack(KEYS)
+local state, messages, segments, offsets, paused = unpack(KEYS)
 local born, version = unpack(ARGV)
 local FIRST_SETTING = 3
 
@@ -22,13 +23,14 @@ local present, present_version = unpack(redis.call('HMGET', state, 'born', 'vers
 redis.call('XLEN', messages)
 redis.call('LLEN', segments)
 redis.call('HLEN', offsets)
+redis.call('SCARD', paused)
 if present and tonumber(present) > tonumber(born) then return {'other_log', present} end
 if present == born and (tonumber(present_version) or 0) >= tonumber(version) then return {'ok'} end
 
 if present == born then
   redis.call('HDEL', state, unpack(lib.LOG_SETTINGS))
 else
-  redis.call('UNLINK', state, messages, segments, offsets)
+  redis.call('UNLINK', state, messages, segments, offsets, paused)
 end
 redis.call('HSET', state, 'born', born, 'version', version, unpack(ARGV, FIRST_SETTING))
 return {'ok'}

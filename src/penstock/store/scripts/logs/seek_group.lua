@@ -10,14 +10,15 @@
 -- ARGV[2] born       string  which log it is a part of
 -- ARGV[3] group      string
 -- ARGV[4] offset     string  the message after which to go on
+-- ARGV[5] appended   string  channel that the owner listens to
 --
 -- Returns {'ok', epoch}
 --         {'too_many', count}  the partition has as many readers as it may have
 --         {'no_partition'}     it was not opened, or is that of another log; read the log again
--- include clock memory
+-- include clock channels memory
 -- include from logs: ids state offsets
 local memory, state, offsets = unpack(KEYS)
-local operation, born, group, offset = unpack(ARGV)
+local operation, born, group, offset, appended = unpack(ARGV)
 
 local done = lib.recall(memory, operation)
 if done then return done end
@@ -33,4 +34,5 @@ if refusal then return lib.remember(memory, operation, refusal) end
 local epoch = known and math.max(known + 1, now) or now
 lib.write_offset(offsets, group, epoch, offset, now, '')
 lib.settle_floor(part, offsets, now)
+lib.publish(appended, '')
 return lib.remember(memory, operation, {'ok', lib.whole(epoch)})

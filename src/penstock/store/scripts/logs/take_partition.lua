@@ -14,7 +14,7 @@
 -- ARGV[5] epoch      int     that it was given elsewhere; 0: the next
 -- ARGV[6] start      string  'earliest' or 'latest' for a group that is new here; or an id: at least from there on
 --
--- Returns {'ok', epoch, offset}
+-- Returns {'ok', epoch, offset, before}   before: the epoch until now; 0 if there was none
 --         {'stale', epoch}     the partition was taken with this epoch, which is not smaller
 --         {'too_many', count}  the partition has as many readers as it may have
 --         {'no_partition'}     it was not opened, or is that of another log; read the log again
@@ -44,4 +44,4 @@ end
 if lib.open_id(start) and (not known or lib.is_before(offset, start)) then offset = start end
 lib.write_offset(offsets, group, epoch, offset, now, owner)
 lib.settle_floor(part, offsets, now)
-return lib.remember(memory, operation, {'ok', lib.whole(epoch), offset})
+return lib.remember(memory, operation, {'ok', lib.whole(epoch), offset, lib.whole(known or 0)})

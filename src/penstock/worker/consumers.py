@@ -1,0 +1,201 @@
+"""Functions that read a log."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from penstock.errors import InvalidArgument
+from penstock.model.names import check_name, shown
+from penstock.model.retries import Backoff, delay_ms, parse_backoff
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import timedelta
+
+    from penstock.executors.batch_context import BatchContext
+    from penstock.executors.context import Context
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+CONSUMER_MARK = "__penstock_consumers__"
+COMMIT_S = 0.5
+MAX_BATCH = 10_000
+_PAGE = 100
+"""messages that are read at once for a consumer of single ones"""
+_CHOICES = {
+    "on_failure": ("skip", "stop"),
+    "on_gap": ("stop", "skip"),
+    "start": ("earliest", "latest"),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Consumer:
+    """A function, and how it wants to be given the messages of a log."""
+
+    function: Callable[..., Any]
+    log: str
+    group: str
+    batch: int | None
+    attempts: int
+    backoff: Backoff
+    on_failure: Literal["skip", "stop"]
+    on_gap: Literal["stop", "skip"]
+    start: Literal["earliest", "latest"]
+    commit_s: float
+    timeout_s: float
+    weight: int
+    partitions: tuple[int, ...] | None
+    is_async: bool
+    takes_context: bool
+
+    @property
+    def page(self) -> int:
+        """How many messages to read at once."""
+        return self.batch or _PAGE
+
+    def wait_s(self, failures: int) -> float:
+        return delay_ms(self.backoff, failures) / 1000
+
+    def call(self, given: object, context: Context) -> Any:
+        return self.function(given, context) if self.takes_context else self.function(given)
+
+
+def consumer(
+    log: str,
+    group: str,
+    batch: int | None = None,
+    *,
+    attempts: int = 3,
+    backoff: str | float | timedelta | Backoff | None = None,
+    on_failure: Literal["skip", "stop"] = "skip",
+    on_gap: Literal["stop", "skip"] = "stop",
+    start: Literal["earliest", "latest"] = "earliest",
+    commit: float | Literal["each"] = COMMIT_S,
+    timeout: float = 0.0,
+    weight: int = 1,
+    partitions: Iterable[int] | None = None,
+) -> Callable[[F], F]:
+    """Mark a function or coroutine function as a reader of a log.
+
+    It gets one message at a time, or with `batch` a list of up to so many, in the order of their
+    partition; with a second parameter also a `Context`. All consumers of one `group` share the
+    partitions, each of which one worker reads at a time; different groups know nothing of each
+    other.
+
+    Messages are handled at least once. How far a partition has come is written down behind the
+    messages, every `commit` seconds or after each batch ("each"), and when it is released.
+
+    If it raises, the same messages come again after the `backoff`, up to `attempts` times; a batch
+    that failed so often comes again message by message, once each. What still fails goes to the
+    group's error log and is left behind, or with `on_failure="stop"` the partition stands still. If
+    messages are gone that the group has not read, the partition stands still, or with
+    `on_gap="skip"` goes on behind the gap.
+
+    A group that is new begins with the oldest message, or with `start="latest"` with what comes
+    next. `partitions` are read by this worker and no other, without any assignment; else a worker
+    of `weight` 2 gets twice as many as others.
+    """
+    check_name("log", log)
+    check_name("group", group)
+    _check_number("batch", batch, 1, MAX_BATCH, is_optional=True)
+    _check_number("attempts", attempts, 1, 1000)
+    _check_number("weight", weight, 1, 1000)
+    for name, given in (("on_failure", on_failure), ("on_gap", on_gap), ("start", start)):
+        if given not in _CHOICES[name]:
+            known = " or ".join(map(repr, _CHOICES[name]))
+            raise InvalidArgument(f"{name} is {shown(given)}; give {known}")
+    chosen = None if partitions is None else tuple(sorted(set(partitions)))
+    for partition in chosen or ():
+        _check_number("a partition", partition, 0, 1023)
+
+    def mark(function: F) -> F:
+        made = Consumer(
+            function,
+            log,
+            group,
+            batch,
+            attempts,
+            parse_backoff(backoff),
+            on_failure,
+            on_gap,
+            start,
+            0.0 if commit == "each" else _check_seconds("commit", commit),
+            _check_seconds("timeout", timeout),
+            weight,
+            chosen,
+            is_async=inspect.iscoroutinefunction(function),
+            takes_context=_takes_two(function),
+        )
+        setattr(function, CONSUMER_MARK, (*getattr(function, CONSUMER_MARK, ()), made))
+        return function
+
+    return mark
+
+
+def run_batch(task: bytes, context: BatchContext) -> Any:
+    """Give a consumer its messages; in an executor. A coroutine, if the consumer is one."""
+    consumer: Consumer = context.origin.consumer  # type: ignore[attr-defined]
+    if consumer.is_async:
+        return _run_async(consumer, context)
+    if consumer.batch is not None:
+        consumer.call(context.messages, context)
+        context.done = len(context.messages)
+        return None
+    for message in context.messages:
+        if _must_stop(context):
+            break
+        consumer.call(message, context)
+        context.done += 1
+    return None
+
+
+async def _run_async(consumer: Consumer, context: BatchContext) -> None:
+    call: Callable[..., Awaitable[Any]] = consumer.call
+    if consumer.batch is not None:
+        await call(context.messages, context)
+        context.done = len(context.messages)
+        return
+    for message in context.messages:
+        if _must_stop(context):
+            break
+        await call(message, context)
+        context.done += 1
+
+
+def _must_stop(context: BatchContext) -> bool:
+    """Between two messages, the partition can be let go at no cost."""
+    if context.origin.is_stopping or not context.may_begin:  # type: ignore[attr-defined]
+        context.outcome = "stopped"
+        return True
+    return False
+
+
+def _takes_two(function: Callable[..., Any]) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # as of some that are written in C
+        return False
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(one.kind in positional for one in parameters) > 1
+
+
+def _check_number(
+    name: str, given: int | None, least: int, most: int, is_optional: bool = False
+) -> None:
+    if is_optional and given is None:
+        return
+    if type(given) is not int or not least <= given <= most:
+        raise InvalidArgument(
+            f"{name} is {shown(given)}; give a whole number from {least} to {most}"
+        )
+
+
+def _check_seconds(name: str, given: object) -> float:
+    if type(given) not in (int, float) or not math.isfinite(given) or given < 0:  # type: ignore[arg-type, operator]
+        raise InvalidArgument(f"{name} is {shown(given)}; give a number of seconds from 0 up")
+    return float(given)  # type: ignore[arg-type]

@@ -1,0 +1,212 @@
+"""A partition of a log, as the worker that owns it serves it."""
+
+from __future__ import annotations
+
+import logging
+from math import inf
+from time import monotonic
+from typing import TYPE_CHECKING, Any, cast
+
+from penstock.errors import OffsetRefused
+from penstock.executors.batch_context import BatchContext
+from penstock.model.claims import Claim
+from penstock.store.command import Command
+from penstock.store.commands import log_groups, log_members
+from penstock.worker.consumers import run_batch
+from penstock.worker.source import WOKEN, Request, Source, Told
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from penstock.executors.context import Context
+    from penstock.model.logs import Message
+    from penstock.model.workers import Lease
+    from penstock.store.command import Operation
+    from penstock.store.commands.log_members import Read
+    from penstock.store.keys import PartitionKeys
+    from penstock.worker.consumers import Consumer
+    from penstock.worker.source import Woken
+
+log = logging.getLogger("penstock.worker")
+
+_REASON_CHARS = 1000
+
+
+class LogSource(Source):
+    """One batch at a time, so that messages stay in order. Messages are never taken out of a log:
+    only how far it has come is written down, by the committer.
+    """
+
+    kind = "logs"
+    at_once = 1
+    most_held = 1
+
+    def __init__(
+        self,
+        keys: PartitionKeys,
+        worker: str,
+        lease: Lease,
+        consumer: Consumer,
+        epoch: int,
+        offset: str,
+        max_payload: int,
+        advanced: Callable[[str], None],
+    ) -> None:
+        """`advanced` is told how far it has come."""
+        super().__init__(
+            *(keys.log, keys.messages, worker, lease, run_batch, max_payload, [keys.appended])
+        )
+        self.keys = keys
+        self.consumer = consumer
+        self.epoch = epoch
+        self.position = offset
+        """the last message that is done"""
+        self.is_stopping = False
+        """nothing more is begun, not even of the messages that are held"""
+        self.problem = ""
+        """why it stands still"""
+        self._advanced = advanced
+        self._failures = 0
+        """of the messages after the position"""
+        self._alone_until = ""
+        """up to this message they are read one by one, as a batch has failed for good"""
+        self._retry_at = 0.0
+        self._is_committing = False
+        """nothing is begun before the last batch is written down"""
+
+    @property
+    def holds_until(self) -> float:  # type: ignore[override]
+        return inf if self.problem or self._is_committing else self._retry_at
+
+    def claim(self, reported: Sequence[Context], limit: int, offer: int) -> Request:
+        count = 1 if self._alone_until else self.consumer.page
+        command = log_members.read_messages(
+            self.keys, self.consumer.group, self.epoch, self.position, count
+        )
+        return Request("claim", command, self._read, limit=limit)
+
+    def contexts(self, found: Iterable[list[Message]], first_process: int) -> list[Context]:
+        timeout_s = self.consumer.timeout_s
+        return [BatchContext(self, self.epoch, messages, timeout_s) for messages in found]
+
+    def report_apart(self, outcomes: list[Context]) -> tuple[list[Request], list[Context]]:
+        requests: list[Request] = []
+        for outcome in outcomes:
+            context = cast("BatchContext", outcome)
+            if context.done:
+                self._advance(context.messages[context.done - 1].id)
+            if context.outcome == "failed":
+                requests += self._failed(context)
+        return requests, []
+
+    def told(self, reported: Sequence[Context], refused: Sequence[int]) -> Told:
+        contexts = [cast("BatchContext", context) for context in reported]
+        failed = sum(context.outcome == "failed" for context in contexts)
+        return Told(sum(context.done for context in contexts), failed)
+
+    def give_back(self, contexts: Sequence[Context]) -> None:
+        return None
+
+    def pass_on(self, is_busy: bool) -> None:
+        return None
+
+    def hear(self, channel: str, message: bytes) -> Woken:
+        if not message:
+            # Not about messages, but about the group: it goes on, or elsewhere.
+            self.resume()
+        return WOKEN
+
+    def resume(self) -> None:
+        """Try again what it stands still for."""
+        self.problem, self._retry_at, self._failures = "", 0.0, 0
+
+    def committed(self) -> None:
+        """Everything up to the position is written down."""
+        self._is_committing = False
+
+    def _read(self, read: Read) -> Claim[list[Message]]:
+        if read.word == "lost":
+            return Claim("not_working")
+        if read.word == "trimmed":
+            return self._found_gap(read.trimmed_to)
+        if not read.messages:
+            return Claim(read.word)
+        group = self.consumer.group
+        # What was appended once more for another group, out of its errors, is not for this one.
+        messages = [m for m in read.messages if m.only_for in (None, group)]
+        if not messages:
+            self._advance(read.messages[-1].id)
+            return Claim("again", wait_ms=1)
+        return Claim("ok", [messages])
+
+    def _found_gap(self, trimmed_to: str) -> Claim[Any]:
+        if self.consumer.on_gap == "skip":
+            log.error("messages were gone before they were read %s to=%s", self, trimmed_to)
+            self._advance(trimmed_to)
+            return Claim("again", wait_ms=1)
+        self._stand_still(
+            f"messages up to {trimmed_to} are gone, and {self.position or 'none'} was the last "
+            "that was read; seek behind them to do without, and let the log keep more"
+        )
+        return Claim("empty")
+
+    def _failed(self, context: BatchContext) -> list[Request]:
+        """What becomes of messages that failed: again later, again one by one, or given up."""
+        self._failures += 1
+        rest = context.messages[context.done :]
+        attempts = 1 if self._alone_until else self.consumer.attempts
+        if self._failures < attempts or not rest:
+            self._retry_at = monotonic() + self.consumer.wait_s(self._failures)
+            return []
+        if self.consumer.batch is not None and len(rest) > 1:
+            self._alone_until = rest[-1].id
+            self._failures = 0
+            return []
+        if self.consumer.on_failure == "stop":
+            self._stand_still(f"message {rest[0].id} failed {self._failures} times")
+            return []
+        return [self._give_up(context, rest[0])]
+
+    def _give_up(self, context: BatchContext, message: Message) -> Request:
+        reason = f"{type(context.error).__name__}: {context.error}"[:_REASON_CHARS]
+        log.error("message given up %s message=%s error=%s", self, message.id, reason)
+
+        def read(is_held: bool) -> Claim[Any]:
+            if not is_held:
+                self.lease.lose()
+                return Claim("idle", refused=[context.token])
+            self._advance(message.id)
+            return Claim("idle")
+
+        tried = self._failures + (self.consumer.attempts if self._alone_until else 0)
+        about = self.consumer.group, self.epoch, message, reason, tried
+
+        def note(operation: Operation) -> Command[bool]:
+            command = log_groups.note_error(self.keys, operation, *about)
+            script, keys, args, decode, _ = command
+            return Command(script, keys, args, lambda reply: _is_accepted(decode, reply))
+
+        return Request("report", note, read, [context])
+
+    def _advance(self, offset: str) -> None:
+        self.position = offset
+        self._failures = 0
+        if offset == self._alone_until:
+            self._alone_until = ""
+        self._is_committing = self.consumer.commit_s == 0
+        self._advanced(offset)
+
+    def _stand_still(self, problem: str) -> None:
+        self.problem = problem
+        log.error("partition stands still %s reason=%s", self, problem)
+
+    def __str__(self) -> str:
+        return f"log={self.queue} partition={self.keys.number} group={self.consumer.group}"
+
+
+def _is_accepted(decode: Callable[[list[Any]], object], reply: list[Any]) -> bool:
+    try:
+        decode(reply)
+    except OffsetRefused:
+        return False
+    return True
