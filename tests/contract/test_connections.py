@@ -87,11 +87,8 @@ def test_a_refused_login_is_told_at_once_and_without_the_password(
 def test_a_user_who_may_not_run_scripts_is_told_so(own_server: RedisServer) -> None:
     own_server.command("ACL", "SETUSER", "bob", "on", ">p", "~*", "&*", "+@all", "-@scripting")
 
-    with (
-        penstock.connect(url_of(own_server, "bob:p@")) as ps,
-        pytest.raises(StoreError, match=r"denies a command to this user .NOPERM"),
-    ):
-        ps.queue("mail").enqueue(b"task")
+    with pytest.raises(StoreError, match=r"denies a command to this user .NOPERM"):
+        penstock.connect(url_of(own_server, "bob:p@"))
 
 
 def test_the_database_of_the_url_is_the_one_that_is_used(own_server: RedisServer) -> None:
@@ -757,6 +754,8 @@ class Babbler:
         if request[0] == b"INFO":
             text = b"redis_version:7.0.0\r\nmaxmemory_policy:noeviction"
             return b"$%d\r\n%s\r\n" % (len(text), text)
+        if request[0] == b"EVAL" and b"acl_check_cmd" in request[1]:
+            return b"*0\r\n"  # nothing is denied
         return self._answers.pop() if self._answers else b"*2\r\n$2\r\nok\r\n:7\r\n"
 
 
