@@ -68,10 +68,9 @@ def of_every_key() -> Iterator[tuple[str, str]]:
     """The kind of samples and the name of every key that is declared."""
     for name in KEY_TYPES:
         yield "tasks", name
-    for kind in SAMPLES:
+    for kind in ("tasks", "jobs"):
         for name in KINDS[kind].key_types:
-            if (kind, name) not in (("tasks", "memory"),):
-                yield kind, name
+            yield kind, name
 
 
 @pytest.mark.parametrize(("kind", "name"), list(dict.fromkeys(of_every_key())))

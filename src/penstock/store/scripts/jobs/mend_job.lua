@@ -17,7 +17,8 @@
 local keys = lib.keys_beside(KEYS[1])
 local write, id, depth = ARGV[1] == '1', ARGV[2], tonumber(ARGV[3])
 
-lib.guard(keys, {hash = {'meta', 'jobs', 'facts', 'damaged'}, zset = {'levels', 'due', 'finished', 'buried'}, set = {'idle'}})
+lib.guard(keys, {hash = {'meta', 'jobs', 'facts', 'damaged'}, zset = {'levels', 'due', 'finished', 'buried'},
+  set = {'idle'}})
 local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 local record, facts = redis.call('HGET', keys.jobs, id), lib.read_facts(keys, {id})[1]
