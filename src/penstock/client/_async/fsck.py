@@ -163,7 +163,7 @@ async def _check_meta(client: AsyncPenstock, keys: QueueKeys) -> list[Stray]:
         if text is None or not (text in META_FIELDS or text[2:3] == ":"):
             wanted = "a setting or counter that this version knows"
             strays.add(keys.meta, "hash", name, wanted, is_removable=text is None)
-        elif text == "kind" and value != b"jobs":
+        elif text == "kind" and value not in (b"jobs", b"logs"):
             wanted = f"what the queue holds but {value!r}"
             strays.add(keys.meta, "hash", name, wanted, is_removable=False)
     return strays.found

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 _BATCH_MESSAGES = 1000
+_LARGEST_BATCH = 4000
 _FACTS_S = 10.0
 """After this time a producer asks again how many partitions there are."""
 
@@ -83,7 +84,8 @@ class Log(LogReading):
     def append_many(self, items: Iterable[bytes | NewMessage]) -> int:
         """Append messages; returns how many. Those of one partition keep their order.
 
-        They go in batches of up to 1,000 messages and about 1 MiB; `items` is read one batch ahead.
+        They go in batches of about 1,000 messages a partition, 4,000 at most, and about 1 MiB;
+        `items` is read one batch ahead.
         What goes to one partition of a batch is added whole or not at all; if something is refused,
         what was sent before stays, and the error says how many messages that was
         (`error.accepted`).
@@ -91,7 +93,8 @@ class Log(LogReading):
         check_items(items, "the bytes of each message")
         facts = self._made()
         pack = partial(self._packing.pack, partitions=facts.partitions)
-        batches = Batches(items, pack, size_of_message, _BATCH_MESSAGES, shares_of)
+        most = min(_BATCH_MESSAGES * facts.partitions, _LARGEST_BATCH)
+        batches = Batches(items, pack, size_of_message, most, shares_of)
         accepted = 0
         try:
             while batch := batches.take():

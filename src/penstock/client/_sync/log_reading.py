@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import time
+from heapq import heapify, heappop, heapreplace
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.connection.subscription import Subscription
@@ -89,7 +90,7 @@ class LogReading:
             _Share(self._store, self._keys.partition(number), span, size, reverse, skip_trimmed)
             for number in numbers
         ]
-        return self._merged(shares, reverse, most)
+        return self._merged(shares, most)
 
     def follow(
         self,
@@ -177,21 +178,18 @@ class LogReading:
         """Everything that is counted about a partition."""
         return self._store.run(logs.describe_partition(self._keys.partition(partition)))
 
-    def _merged(
-        self, shares: list[_Share], is_reverse: bool, most: int | None
-    ) -> Generator[Message, None, None]:
-        choose = max if is_reverse else min
+    def _merged(self, shares: list[_Share], most: int | None) -> Generator[Message, None, None]:
+        heap = [(share.place, share) for share in shares if share.has_more()]
+        heapify(heap)
         left = most
-        waiting = [share for share in shares if share.has_more()]
-        while waiting and left != 0:
-            if len(waiting) == 1:
-                share = waiting[0]
-            else:
-                share = choose(waiting, key=lambda share: share.head.place)
+        while heap and left != 0:
+            share = heap[0][1]
             yield share.take()
             left = None if left is None else left - 1
-            if not share.has_more():
-                waiting.remove(share)
+            if share.is_loaded or share.has_more():
+                heapreplace(heap, (share.place, share))
+            else:
+                heappop(heap)
 
 
 class _Share:
@@ -213,12 +211,18 @@ class _Share:
         self._is_reverse = is_reverse
         self._skip_trimmed = skip_trimmed
         self._page: list[Message] = []
+        self._places: list[tuple[int, ...]] = []
         self._at = 0
         self._is_over = False
 
     @property
-    def head(self) -> Message:
-        return self._page[self._at]
+    def place(self) -> tuple[int, ...]:
+        """The one that comes next has the least; no two partitions have the same."""
+        return self._places[self._at]
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._at < len(self._page)
 
     def take(self) -> Message:
         message = self._page[self._at]
@@ -227,7 +231,7 @@ class _Share:
 
     def has_more(self) -> bool:
         """Whether there is a next message; reads a page if need be."""
-        if self._at < len(self._page):
+        if self.is_loaded:
             return True
         if self._is_over:
             return False
@@ -240,6 +244,9 @@ class _Share:
             self._skip_trimmed,
         )
         self._at = 0
+        self._places = [message.place for message in self._page]
+        if self._is_reverse:
+            self._places = [(-ms, -partition, -number) for ms, partition, number in self._places]
         self._is_over = len(self._page) < self._size
         if self._page:
             self._span = self._span.rest(self._page[-1], self._is_reverse)
