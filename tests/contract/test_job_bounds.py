@@ -76,9 +76,16 @@ def test_a_queue_has_no_more_schedules_than_can_be_listed_at_once(
 
     assert str(refused.value) == (
         "queue 'mail' has 1000 schedules, which is as many as it may have; "
-        "remove one, or choose another queue"
+        "remove one, choose another queue, or let it have more "
+        "(`penstock job configure mail --max-schedules N`)"
     )
     assert Stored(server, ps.keys.namespace)[f"{keys.tag}:schedules"] == before
+
+    ps.jobs(QUEUE).configure(max_schedules=MAX_SCHEDULES + 1)
+    ps.schedules(QUEUE).add("one more", "email", every=3600)
+    with pytest.raises(penstock.QueueFull, match="has 1001 schedules"):
+        ps.schedules(QUEUE).add("another", "email", every=3600)
+    assert ps.jobs(QUEUE).rules().settings == {"max_schedules": MAX_SCHEDULES + 1}
 
 
 def test_a_schedule_of_a_queue_that_has_as_many_as_it_may_can_be_replaced(

@@ -151,6 +151,7 @@ def share(at: Target, queue: str, tenant: str, weight: int) -> None:
 @click.option("--keep-bytes", metavar="N", type=int, help="How many bytes of them are kept.")
 @click.option("--history", "history_length", metavar="N", type=int, help="Entries of the history.")
 @click.option("--history-cap", metavar="N", type=int, help="The same while it has named readers.")
+@click.option("--max-schedules", metavar="N", type=int, help="How many schedules it may have.")
 @click.option(
     "--default",
     "defaults",

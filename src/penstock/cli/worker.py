@@ -19,11 +19,13 @@ from penstock.cli.worker_options import (
     grace_option,
     heartbeat_option,
     lease_option,
+    max_payload_option,
     renewal_options,
     served_option,
     strict_option,
 )
 from penstock.client.connect import find_zookeeper
+from penstock.client.environment import limits_of_environment
 from penstock.errors import QueueNotFound, WorkerNotFound, WrongKind
 from penstock.model.workers import WorkerInfo, pausable_name
 from penstock.worker.run import run_worker
@@ -71,6 +73,7 @@ def worker() -> None:
     is_flag=True,
     help="Without a second process that watches it and tells what killed it.",
 )
+@max_payload_option
 @renewal_options
 @log_options
 @click.option(
@@ -92,6 +95,7 @@ def run(
     until_empty: bool,
     report: Path | None,
     alone: bool,
+    max_payload: int | None,
     max_jobs: int | None,
     max_memory: int | None,
     log_level: str | None,
@@ -113,6 +117,8 @@ def run(
     log = WorkerLog(log_level, log_format or ("json" if at.is_json else "text"))
     names, weights = weighted(queues)
     settings = replace(at.settings(), zookeeper=find_zookeeper(zookeeper))
+    if most := max_payload or limits_of_environment().get("max_payload"):
+        settings = replace(settings, max_payload=most)
 
     def work(shared: SharedMemory | None) -> int:
         try:

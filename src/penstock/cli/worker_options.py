@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
+from penstock.client.environment import parse_size
 from penstock.model.workers import HEARTBEAT_MS, LEASE_MS
 
 FC = TypeVar("FC", bound=Callable[..., Any])
@@ -78,10 +78,10 @@ class Bytes(click.ParamType):  # type: ignore[type-arg]
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
-        match = re.fullmatch(r"(\d{1,12})([KMG]?)B?", str(value).strip(), re.IGNORECASE)
-        if match is None or int(match[1]) == 0:
+        size = parse_size(str(value))
+        if size is None:
             self.fail(f"{value!r} is no size; write it as 500M or 2G.", param, ctx)
-        return int(match[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[match[2].upper()]
+        return size
 
 
 def renewal_options(command: FC) -> FC:
@@ -99,6 +99,14 @@ def renewal_options(command: FC) -> FC:
         help="Go on in a new process when this one has more, as 500M.",
     )
     return jobs(memory(command))
+
+
+max_payload_option = click.option(
+    "--max-payload",
+    metavar="SIZE",
+    type=Bytes(),
+    help="The largest result, as 4M. Default: PENSTOCK_MAX_PAYLOAD, else 1M.",
+)
 
 
 def check_lease(lease_ms: int, heartbeat_ms: int) -> None:

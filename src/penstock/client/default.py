@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from penstock.client.connect import aconnect, connect
+from penstock.client.environment import limits_of_environment
 
 if TYPE_CHECKING:
     from penstock.client._async.client import AsyncPenstock
@@ -36,7 +37,8 @@ class _Default:
             return self._given[0]
         with self._lock:
             if self._client is None or self._pid != os.getpid():
-                self._client, self._pid = connect(), os.getpid()
+                self._client = connect(**limits_of_environment())
+                self._pid = os.getpid()
             return self._client
 
     async def async_client(self) -> AsyncPenstock:
@@ -45,7 +47,7 @@ class _Default:
         loop = asyncio.get_running_loop()
         client = self._loops.get(loop)
         if client is None:
-            client = self._loops[loop] = await aconnect()
+            client = self._loops[loop] = await aconnect(**limits_of_environment())
         return client
 
     def replace(

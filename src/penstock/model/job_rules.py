@@ -25,6 +25,7 @@ class JobQueueSettings(TypedDict, total=False):
     keep_bytes: int | None
     history_length: int | None
     history_cap: int | None
+    max_schedules: int | None
 
 
 _COUNTS = {
@@ -34,6 +35,7 @@ _COUNTS = {
     "keep_bytes": 0,
     "history_length": 1,
     "history_cap": 1,
+    "max_schedules": 1,
 }
 _TIMES = {"ageing_s": "ageing_ms", "keep_s": "keep_ms", "keep_dead_s": "keep_dead_ms"}
 

@@ -140,7 +140,8 @@ class AsyncJobs(AsyncJobSending, AsyncJobLists):
         counts as one step more urgent for every so many seconds that it waits. `keep_s`,
         `keep_dead_s`, `keep_count`, `keep_bytes`: how long, how many and how many bytes of finished
         jobs are kept. `history_length`: how many entries the history has; `history_cap`: how many
-        it may have while a reader has a mark in it.
+        it may have while a reader has a mark in it. `max_schedules`: how many schedules it has at
+        most.
         """
         given = check_job_settings(settings)
         await self._client.queue(self.name)._in_queue(

@@ -128,7 +128,8 @@ def put_schedule(
         if reply[0] == b"too_many":
             raise QueueFull(
                 f"queue {keys.queue!r} has {reply[1]} schedules, which is as many as it may have; "
-                "remove one, or choose another queue"
+                "remove one, choose another queue, or let it have more "
+                f"(`penstock job configure {keys.queue} --max-schedules N`)"
             )
         check_jobs(keys, PUT_SCHEDULE, reply)
         raise unexpected(PUT_SCHEDULE, reply)

@@ -1,7 +1,7 @@
 -- The schedules of a queue, or some of them by name.
 --
 -- KEYS[1] meta      hash    settings and counters; its tag names all other keys of the queue
--- ARGV[1] names...  string  all if none is given; a queue has a thousand at most
+-- ARGV[1] names...  string  all if none is given; a queue has max_schedules at most
 --
 -- Returns {'ok', now, name, definition, slot, ...}   slot: when it is due next, empty if never again
 --         {'other_layout', layout}                       the queue was written by another version

@@ -11,13 +11,13 @@
 -- ARGV[4] definition   bytes
 -- ARGV[5] slot         int     when it is due next (ms since 1970), or empty: never again
 -- ARGV[6] read         bytes   the definition and the slot that were read, with a space between; '*': any
--- ARGV[7] max          int     how many schedules a queue may have
+-- ARGV[7] max          int     how many schedules a queue may have that says nothing else
 --
 -- Returns {'ok', new}          1 if there was none of this name
 --         {'late'}             it is not what was read any more; read it again
 --         {'no_queue'}         register the queue, then send again with an incarnation
 --         {'queue_exists'}     under another incarnation; unregister this one, then send again without
---         {'too_many', count}  the queue has as many schedules as it may have
+--         {'too_many', count}  the queue has as many schedules as it may have (max_schedules)
 --         {'tasks', kind}      the queue holds plain tasks, or is a log
 --         {'other_layout', layout}    the queue was written by another version
 -- include clock channels memory queue wake model
@@ -41,7 +41,8 @@ local refusal = lib.refuse_queue(memory, operation, known, incarnation)
 if refusal then return refusal end
 refusal = lib.refuse_kind(keys)
 local count = redis.call('HLEN', keys.schedules)
-if not refusal and count >= tonumber(max) and redis.call('HEXISTS', keys.schedules, name) == 0 then
+local most = tonumber(redis.call('HGET', keys.meta, 'max_schedules') or max) or tonumber(max)
+if not refusal and count >= most and redis.call('HEXISTS', keys.schedules, name) == 0 then
   refusal = {'too_many', count}
 end
 if refusal then return lib.end_early(memory, operation, refusal) end

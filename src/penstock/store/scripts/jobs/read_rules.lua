@@ -12,7 +12,7 @@ local keys, limit = lib.keys_beside(KEYS[1]), ARGV[1]
 local refusal = lib.refuse_layout(keys)
 if refusal then return refusal end
 local names = {'max_length', 'max_bytes', 'ageing_ms', 'keep_ms', 'keep_dead_ms', 'keep_count', 'keep_bytes',
-  'history_length', 'history_cap'}
+  'history_length', 'history_cap', 'max_schedules'}
 local settings = {}
 for index, value in ipairs(redis.call('HMGET', keys.meta, unpack(names))) do
   if value then
