@@ -12,9 +12,10 @@ from penstock.connection.known_users import WITHOUT_LACK
 from penstock.errors import PermissionMissing, StoreError
 from penstock.store.permissions import OPTION_WORDS, WRITES, commands_of, needed_by
 from penstock.store.script import scripts
-from tests.conftest import EVERY_VERSION, OLDEST
+from tests.conftest import EVERY_VERSION
 from tests.kinds import SAMPLES, each_kind
 from tests.redis_users import redis_user
+from tests.servers import OLDEST
 
 if TYPE_CHECKING:
     from penstock.store.keys import NamespaceKeys
