@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from tests.stored import Stored
 
 USED = frozenset().union(*(commands_of(script) for script in scripts()))
-on_servers = pytest.mark.stores("debian", *OLDEST)
-on_every_version = pytest.mark.stores(*EVERY_VERSION)
+on_servers: pytest.MarkDecorator = pytest.mark.stores("debian", *OLDEST)
+on_every_version: pytest.MarkDecorator = pytest.mark.stores(*EVERY_VERSION)
 
 
 def kept(stored: Stored) -> dict[str, Any]:

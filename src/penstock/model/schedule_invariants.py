@@ -52,7 +52,7 @@ def settings_are_there(queue: JobSnapshot) -> Iterator[Violation]:
     """I13: a queue of jobs says in which layout they are, and until when its history is kept for
     its readers.
     """
-    if queue.totals.exists and "layout" not in queue.totals.meta:
+    if "kind" in queue.totals.meta and "layout" not in queue.totals.meta:
         yield Violation(
             "I13",
             queue.queue,
