@@ -161,5 +161,9 @@ class Hand:
         return self._store.run_once(lambda o: jobs.leave_jobs(self.keys, o, self.id, is_lost=False))
 
     def die(self) -> Returned:
-        """Be found dead by a peer."""
+        """Die, and be reported dead by its parent."""
+        return self._ps.fail_worker(self.id, "signal 9 (SIGKILL), peak memory 7 MiB")
+
+    def lapse(self) -> Returned:
+        """Not renew its lease, and be given up by a peer."""
         return self._ps.fail_worker(self.id)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from penstock.model.jobs import MAX_LAPSES
 from penstock.model.workers import worker_name
 
 if TYPE_CHECKING:
@@ -104,8 +105,12 @@ _DEATHS = {
     "failed": "it has failed as often as it may",
     "timeout": "it took longer than its timeout",
     "expired": "it was not started before it expired",
-    "lost": "its worker died, and it must not run twice",
+    "lost": "its worker died or lost its lease, and it must not run twice",
     "poison": "it has taken its worker down three times",
+    "lapsed": (
+        f"the lease of the worker that held it lapsed {MAX_LAPSES} times, and no death was "
+        "reported: it may keep its workers too busy to answer"
+    ),
     "rejected": "its own code said that trying again is of no use",
     "impossible": "a job that it waited for has failed",
 }
