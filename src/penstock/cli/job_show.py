@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _DATA_CHARACTERS = 4000
 _LOG_LINES = 1000
+_LAST_LINES = 5
 _LOOK_AGAIN_S = 0.5
 
 
@@ -46,12 +47,14 @@ def show(at: Target, id_: str, queue: str | None) -> None:
     """Everything that is recorded about a job."""
     with at.connected() as client:
         job = find_job(client, id_, queue)
-        info, attempts = job.info(), job.attempts()
+        info, attempts, lines = job.info(), job.attempts(), job.log(-_LAST_LINES)
     if at.is_json:
         failed = [asdict(attempt) for attempt in attempts]
         print_json({**job_document(info), "failed_attempts": failed})
     else:
         _show(info, attempts)
+        if lines:
+            print_lines("the end of its log", [f"{instant(at)} {line}" for at, line in lines])
 
 
 @click.command(epilog=examples("penstock job explain 03gq7n2v5k8xw"))
