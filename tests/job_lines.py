@@ -42,10 +42,16 @@ class Job:
     finished: int = 0
     failures: int = 0
     crashes: int = 0
+    lapses: int = 0
     worker: str = ""
     started: int = 0
     """how many had been started before"""
     is_cancel_asked: bool = False
+
+
+def is_suspect(job: Job) -> bool:
+    """Whether it may have taken workers down, and is handed out alone."""
+    return job.crashes + job.lapses >= 2
 
 
 class Entry(NamedTuple):

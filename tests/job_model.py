@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.job_lines import NEVER, Job, Lines
+from tests.job_lines import NEVER, Job, Lines, is_suspect
 
 TURNS_A_REQUEST = 12
 
@@ -71,7 +71,7 @@ class Model(Lines):
             return job.state if job else "absent"
         if self._holder(job.unique) not in (None, id):
             return "taken"
-        job.failures = job.crashes = 0
+        job.failures = job.crashes = job.lapses = 0
         job.since = self.now
         if job.mode in ("queued", "done"):
             self.unique[job.unique] = (id, NEVER)
@@ -131,13 +131,14 @@ class Model(Lines):
         self._settle(outcomes)
         return self._hand_out(worker, limit) if limit else Claim("idle")
 
-    def leave(self, worker: str, is_lost: bool) -> None:
+    def leave(self, worker: str, loss: str) -> None:
+        """`loss` is lost, lapsed, or empty if the worker goes in peace."""
         self.rooms = {}
         held = self.held(worker)
         del self.members[worker]
         self.alarms.pop(worker, None)
-        lost = [job.id for job in held if is_lost or job.is_at_most_once]
-        self._settle([(job.id, "lost" if job.id in lost else "stopped", 0) for job in held])
+        lost = {job.id: loss or "lost" for job in held if loss or job.is_at_most_once}
+        self._settle([(job.id, lost.get(job.id, "stopped"), 0) for job in held])
 
     def held(self, worker: str) -> list[Job]:
         """In the order in which they were started."""
@@ -162,7 +163,7 @@ class Model(Lines):
         """A job that waits to be sent once more takes on what came last, and waits anew."""
         if old and old.state == "scheduled" and old.mode == new.mode == "scheduled":
             new.id, new.turn, new.state = old.id, old.turn, old.state
-            new.failures, new.crashes = old.failures, old.crashes
+            new.failures, new.crashes, new.lapses = old.failures, old.crashes, old.lapses
             new.since = self.now + delay_ms
             self.jobs[old.id] = new
 
@@ -242,7 +243,7 @@ class Model(Lines):
                 if is_over or not self._examine(self.jobs[entry.id], worker, taken):
                     rest.append(entry)
                     is_over = True
-                is_over = is_over or any(job.crashes >= 2 for job in taken)
+                is_over = is_over or any(is_suspect(job) for job in taken)
             source.settle(len(taken) - before, rest)
         return taken, True
 
@@ -256,13 +257,13 @@ class Model(Lines):
             self.unhandled(job)
         elif room and room.left() < 1:
             self.park(job, room)
-        elif job.crashes >= 2 and (taken or worker in self.suspects):
+        elif is_suspect(job) and (taken or worker in self.suspects):
             return False  # what may have killed workers is handed out alone
         else:
             taken.append(job)
             if room:
                 room.used += 1
-            if job.crashes >= 2:
+            if is_suspect(job):
                 self.suspects[worker] = job.id
         return True
 
@@ -292,10 +293,13 @@ class Model(Lines):
                 del self.suspects[job.worker]
             job.worker = ""
             has_failed, has_crashed = outcome in ("failed", "final"), outcome in ("crashed", "lost")
+            has_lapsed = outcome == "lapsed"
             job.failures += has_failed
             job.crashes += has_crashed
+            job.lapses += has_lapsed
             is_over = has_failed and (outcome == "final" or job.failures >= job.attempts)
-            is_poison = has_crashed and (job.is_at_most_once or job.crashes >= 3)
+            is_lost_too_often = job.is_at_most_once or job.crashes >= 3 or job.lapses >= 10
+            is_poison = (has_crashed or has_lapsed) and is_lost_too_often
             if outcome == "cancelled" or (outcome != "done" and job.is_cancel_asked):
                 self._end(job, "cancelled")
             elif outcome == "done":

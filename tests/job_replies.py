@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 QUEUE_WORDS: dict[str, list[Any]] = {
-    "other_layout": [b"other_layout", 3],
+    "other_layout": [b"other_layout", 9],
     "tasks": [b"tasks", b""],
     "no_queue": [b"no_queue"],
     "queue_exists": [b"queue_exists"],

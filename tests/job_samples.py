@@ -142,6 +142,7 @@ def more_job_commands(
         "report only": jobs.report_jobs(queue, operation, "w1", reports(processes)),
         "stop": jobs.report_jobs(queue, operation, "w1", held, 5),
         "leave in peace": jobs.leave_jobs(queue, operation, "w1", is_lost=False),
+        "leave dead": jobs.leave_jobs(queue, operation, "w1", True, ERROR, has_died=True),
         "start as a worker that takes one type": jobs.start_jobs(queue, operation, "w2", 5),
         "send a job again": jobs.send_jobs(
             queue, operation, [group("urgent", priority="high")], are_given=True

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from penstock.codec.values import open_result
-from penstock.model.jobs import JOB_STATES, MAX_CRASHES
+from penstock.model.jobs import JOB_STATES, MAX_CRASHES, MAX_LAPSES
 from tests.chaos.faults import cut_all
 from tests.chaos.harness import World, until
 from tests.chaos.jobs_functions import LIMITED_AT_ONCE
@@ -148,8 +148,11 @@ def _check_job(
     for key, outcome in zip(attempts, outcomes, strict=True):
         if outcome in ("done", "failed"):
             assert stops[key].kind == {"done": "end", "failed": "fail"}[outcome]
+    assert outcomes.count("lapsed") == job.lapses, (job, outcomes)
     if job.crashes == MAX_CRASHES:
         assert (job.state, job.reason) == ("dead", "poison")
+    elif job.lapses == MAX_LAPSES:
+        assert (job.state, job.reason) == ("dead", "lapsed")
     elif job.type == "doomed":
         assert (job.state, job.reason, job.failures) == ("dead", "failed", 3)
     else:

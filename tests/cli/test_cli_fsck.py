@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from penstock.model.jobs import LAYOUT
+
 if TYPE_CHECKING:
     import redis
 
@@ -72,7 +74,7 @@ def test_a_queue_of_a_newer_version_is_a_finding_too(
 ) -> None:
     ps.jobs("mail").add("email")
     ps.queue("plain").enqueue(b"a")
-    redis_client.hset(keys.meta, "layout", 3)
+    redis_client.hset(keys.meta, "layout", LAYOUT + 1)
 
     result = cli("fsck", "--json")
     document = json.loads(result.stdout)

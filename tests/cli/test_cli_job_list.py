@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.model.jobs import LAYOUT
 from tests.cli.conftest import CommandLine, cells
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def test_a_queue_that_a_newer_version_wrote_does_not_hide_the_others(
 ) -> None:
     job = mail.add("email")
     ps.jobs("later").add("email")
-    redis_client.hset(ps.keys.queue("later").meta, "layout", 3)
+    redis_client.hset(ps.keys.queue("later").meta, "layout", LAYOUT + 1)
 
     counted = cells(cli("job", "list").stdout)
     listed = cells(cli("job", "list", "--state", "ready").stdout)

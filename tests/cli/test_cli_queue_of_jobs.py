@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.model.jobs import LAYOUT
 from tests.cli.conftest import CommandLine, cells
+from tests.contract.job_workers import Hand
 
 if TYPE_CHECKING:
     import redis
 
     import penstock
-    from tests.contract.job_workers import Hand
     from tests.servers import RedisServer
 
 
@@ -39,7 +40,7 @@ def test_a_queue_that_a_newer_version_wrote_does_not_hide_the_others(
 ) -> None:
     mail.add("email")
     ps.jobs("newer").add("email")
-    redis_client.hset(ps.keys.queue("newer").meta, "layout", 3)
+    redis_client.hset(ps.keys.queue("newer").meta, "layout", LAYOUT + 1)
 
     shown = cells(cli("queue", "list").stdout)
     listed = {state["name"]: state for state in cli.json("queue", "list")}
@@ -191,3 +192,39 @@ def test_a_queue_of_jobs_takes_no_tasks(cli: CommandLine, mail: penstock.Jobs) -
 
     assert result.exit_code == 1
     assert "queue 'mail' holds jobs, so it takes no plain tasks" in result.stderr
+
+
+def test_what_workers_hold_and_have_not_begun_is_told_from_what_runs(
+    cli: CommandLine, ps: penstock.Penstock, mail: penstock.Jobs
+) -> None:
+    mail.add_many("email", range(7))
+    Hand(ps, "busy", slots=2).take(6)
+
+    listed = cells(cli("queue", "list").stdout)
+    shown = cells(cli("queue", "show", "mail").stdout)
+    document = cli.json("queue", "show", "mail")
+
+    assert listed[1][:7] == ["mail", "open", "0", "1", "2", "(+4", "prefetched)"]
+    assert ["running", "2"] in shown
+    assert ["prefetched", "4,", "held", "and", "not", "begun"] in shown
+    assert (document["running"], document["prefetched"]) == (2, 4)
+    assert document["jobs"]["running"] == 6  # their state
+
+
+def test_a_worker_whose_lease_has_lapsed_does_not_count(
+    cli: CommandLine, ps: penstock.Penstock, mail: penstock.Jobs
+) -> None:
+    mail.add("email")
+    Hand(ps, "alive")
+    dead = Hand(ps, "dead")
+    dead.take_one()
+    dead.expire(ago_s=8)
+
+    listed = cells(cli("queue", "list").stdout)
+    shown = cli("queue", "show", "mail").stdout
+    document = cli.json("queue", "show", "mail")
+
+    assert listed[1][-1] == "1"
+    assert "1, 0 of them idle; the leases of 1 more have lapsed" in shown
+    assert "dead (its lease has lapsed)" in shown
+    assert (document["workers"], document["lapsed_workers"]) == (1, ["dead"])

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from penstock.cli.program import program
+from penstock.model.jobs import LAYOUT
 from tests.cli.conftest import CommandLine, cells
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def test_a_queue_that_a_newer_version_wrote_does_not_hide_the_schedules_of_other
 ) -> None:
     schedules.add("pulse", "ping", every=60)
     ps.schedules("later").add("other", "ping", every=60)
-    redis_client.hset(ps.keys.queue("later").meta, "layout", 3)
+    redis_client.hset(ps.keys.queue("later").meta, "layout", LAYOUT + 1)
 
     listed = cells(cli("schedule", "list").stdout)
     first, unread = cli.json("schedule", "list")

@@ -56,12 +56,14 @@ class Hand:
         name: str = "hand",
         types: Sequence[str] | None = None,
         queue: str = "mail",
+        slots: int = 0,
     ) -> None:
         self.id = name
         self.keys = ps.keys.queue(queue)
         self._ps = ps
         self._store = ps.store
-        self._store.run_once(lambda o: workers.start_worker(ps.keys, o, name, MINUTE_MS, "{}"))
+        about = json.dumps({"concurrency": slots} if slots else {})
+        self._store.run_once(lambda o: workers.start_worker(ps.keys, o, name, MINUTE_MS, about))
         self._store.run(workers.start_work(ps.keys, name, queue, "jobs"))
         ps.queue(queue)._in_queue(
             lambda incarnation: self._store.run_once(
@@ -161,5 +163,14 @@ class Hand:
         return self._store.run_once(lambda o: jobs.leave_jobs(self.keys, o, self.id, is_lost=False))
 
     def die(self) -> Returned:
-        """Be found dead by a peer."""
+        """Die, and be reported dead by its parent."""
+        return self._ps.fail_worker(self.id, "signal 9 (SIGKILL), peak memory 7 MiB")
+
+    def expire(self, ago_s: float) -> None:
+        """Let its lease have lapsed so long ago, and nobody have seen it yet."""
+        command = workers.keep_worker_alive(self._ps.keys, self.id, -round(1000 * ago_s))
+        self._store.run(command)
+
+    def lapse(self) -> Returned:
+        """Not renew its lease, and be given up by a peer."""
         return self._ps.fail_worker(self.id)

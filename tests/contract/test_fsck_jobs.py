@@ -228,7 +228,7 @@ def test_what_a_newer_version_wrote_is_left_alone_and_the_other_queues_are_check
         ("", "dead_worker_not_recovered"),
     }
     [newest] = [it.message for it in found.violations if it.queue == "newer"]
-    assert "was written by a newer penstock (layout 3; this version knows 2)" in newest
+    assert f"by a newer penstock (layout {LAYOUT + 1}; this version knows {LAYOUT})" in newest
     assert "check it with that version" in newest
     assert [it.queue for it in after.repaired] == ["mail"]
     assert (found.queues, written(stored)) == (2, before)

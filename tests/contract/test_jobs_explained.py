@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.contract.job_workers import Hand
+from penstock.store.commands import workers
+from tests.contract.job_workers import MINUTE_MS, Hand
 from tests.servers import wait_for
 
 if TYPE_CHECKING:
@@ -282,3 +283,67 @@ def test_it_has_ended(mail: penstock.Jobs, hand: Hand) -> None:
         f"`penstock job retry {dead.id}` runs it again"
     ) in str(dead.explain())
     assert "it was cancelled at 2" in str(cancelled.explain())
+
+
+def test_no_worker_that_serves_it_is_alive(
+    ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    job = mail.add("email")
+    hand.expire(ago_s=8)
+
+    assert codes(job) == ["no_living_worker"]
+    text = str(job.explain())
+    assert "no living worker serves queue 'mail': the lease of worker 'hand' lapsed 8." in text
+    assert "`penstock worker run MODULE -q mail` starts one" in text
+    Hand(ps, "alive")
+    assert codes(job) == ["next"]
+
+
+def test_the_worker_that_runs_it_may_be_dead(mail: penstock.Jobs, hand: Hand) -> None:
+    job = mail.add("email")
+    hand.take_one()
+    hand.expire(ago_s=8)
+
+    assert codes(job) == ["worker_lapsed"]
+    text = str(job.explain())
+    assert "the lease of worker 'hand' lapsed 8." in text
+    assert "the next living worker gives the job back" in text
+
+
+def test_a_worker_that_was_given_up_does_not_count(
+    ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    job = mail.add("email")
+    ps.store.run(workers.fail_worker(ps.keys, hand.id, MINUTE_MS))
+
+    assert codes(job) == ["no_living_worker"]
+    assert "worker 'hand' was given up" in str(job.explain())
+
+
+def test_all_slots_are_taken_by_jobs_that_may_wait_for_it(
+    ps: penstock.Penstock, mail: penstock.Jobs
+) -> None:
+    parent = mail.add("email")
+    worker = Hand(ps, "busy", slots=1)
+    worker.take_one()
+    child = mail.add("email")
+
+    assert codes(child) == ["slots_taken"]
+    text = str(child.explain())
+    assert f"the only slot of the workers that handle it is taken by job {parent.id}" in text
+    assert "if one of them waits for the result of this one, neither can go on" in text
+    Hand(ps, "free", slots=1)
+    assert codes(child) == ["next"]
+
+
+def test_a_job_that_is_held_and_was_not_begun_is_told_from_one_that_runs(
+    ps: penstock.Penstock, mail: penstock.Jobs
+) -> None:
+    jobs = mail.add_many("email", range(3))
+    worker = Hand(ps, "busy", slots=2)
+    worker.take(3)
+
+    assert [codes(job) for job in jobs] == [["running"], ["running"], ["prefetched"]]
+    text = str(jobs[2].explain())
+    assert "worker 'busy' holds it and has not begun it" in text
+    assert f"all 2 slots of the worker are taken by jobs {jobs[0].id}, {jobs[1].id}" in text

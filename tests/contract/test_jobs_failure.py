@@ -8,6 +8,8 @@ import pytest
 
 import penstock
 from penstock.errors import JobFailed
+from penstock.model.jobs import MAX_LAPSES
+from penstock.store.kinds import KINDS
 from tests.contract.job_workers import Hand
 
 if TYPE_CHECKING:
@@ -99,6 +101,107 @@ def test_a_job_that_kills_its_worker_three_times_is_dead_as_poison(
     info = job.info()
     assert (info.state, info.reason, info.crashes) == ("dead", "poison", 3)
     assert "taken its worker down three times" in str(job.explain())
+
+
+def test_a_lapsed_lease_alone_is_no_crash_and_uses_up_no_attempt(
+    ps: penstock.Penstock, mail: penstock.Jobs
+) -> None:
+    job = mail.add("email", attempts=2)
+    for number in range(4):
+        worker = Hand(ps, f"w{number}")
+        assert worker.take_one().lapses == number
+        assert worker.lapse() == (1, 0)
+
+    info = job.info()
+    assert (info.state, info.failures, info.crashes, info.lapses) == ("ready", 0, 0, 4)
+    assert info.attempts_made == 4
+    outcomes = [(attempt.number, attempt.outcome) for attempt in job.attempts()]
+    assert outcomes == [(n, "lapsed") for n in (1, 2, 3, 4)]
+    assert [entry.outcome for entry in mail.history()] == ["lapsed"] * 4
+    error = job.attempts()[0].error
+    assert error is not None
+    assert "lease had lapsed, and nobody has reported its death" in error.message
+
+
+def test_lapses_and_crashes_have_limits_of_their_own(
+    ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    job = mail.add("email")
+    hand.crash(hand.take_one())
+    hand.crash(hand.take_one())
+    for number in range(MAX_LAPSES - 1):
+        worker = Hand(ps, f"w{number}")
+        worker.take_one()
+        assert worker.lapse() == (1, 0)
+    assert job.state == "ready"
+
+    hand.crash(hand.take_one())
+
+    info = job.info()
+    assert (info.reason, info.crashes, info.lapses) == ("poison", 3, MAX_LAPSES - 1)
+
+
+def test_a_job_under_which_leases_lapse_again_and_again_is_dead_and_says_why(
+    ps: penstock.Penstock, mail: penstock.Jobs
+) -> None:
+    job = mail.add("email")
+    for number in range(MAX_LAPSES):
+        worker = Hand(ps, f"w{number}")
+        worker.take_one()
+        worker.lapse()
+
+    info = job.info()
+    assert (info.state, info.reason, info.crashes) == ("dead", "lapsed", 0)
+    assert "lease of the worker that held it lapsed 10 times" in str(job.explain())
+    with pytest.raises(JobFailed, match=r"is dead \(lapsed\): .*lease had lapsed"):
+        job.result(5)
+    assert job.retry()
+    assert job.info().lapses == 0
+
+
+def test_a_worker_that_finds_its_lease_lapsed_says_that_it_lived(
+    ps: penstock.Penstock, mail: penstock.Jobs
+) -> None:
+    job = mail.add("email")
+    worker = Hand(ps, "frozen")
+    worker.take_one()
+    session = ps.worker("frozen")
+    session.id = worker.id
+    session._queues["mail"] = KINDS["jobs"]
+
+    session.abandon()
+
+    [attempt] = job.attempts()
+    assert attempt.outcome == "lapsed"
+    assert attempt.error is not None
+    assert "did not answer until its lease had lapsed, but lived" in attempt.error.message
+
+
+def test_a_job_that_lapsed_twice_is_handed_out_alone(
+    ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
+) -> None:
+    mail.add("email", "suspect")
+    mail.add_many("email", ["b", "c"])
+    for number in range(2):
+        worker = Hand(ps, f"w{number}")
+        assert worker.take_named() == ["suspect"]
+        worker.lapse()
+
+    assert hand.take_named(3) == ["suspect"]
+    assert hand.take_named(3) == ["b", "c"]
+
+
+def test_what_must_run_at_most_once_is_dead_when_the_lease_of_its_worker_lapses(
+    ps: penstock.Penstock, mail: penstock.Jobs
+) -> None:
+    job = mail.add("email", at_most_once=True)
+    worker = Hand(ps, "w1")
+    worker.take_one()
+
+    assert worker.lapse() == (0, 1)
+
+    assert (job.state, job.info().reason, job.info().lapses) == ("dead", "lost", 1)
+    assert "died or lost its lease, and it must not run twice" in str(job.explain())
 
 
 def test_the_record_of_a_poisonous_job_says_what_killed_its_process(

@@ -96,7 +96,7 @@ changes = st.one_of(
 )
 rules = st.one_of(
     st.tuples(st.just("join"), a_worker),
-    st.tuples(st.just("leave"), a_worker, st.booleans()),
+    st.tuples(st.just("leave"), a_worker, st.sampled_from(["", "lost", "lapsed"])),
     st.tuples(st.just("pause_queue"), st.sampled_from([False, False, True])),
     st.tuples(st.just("pause_type"), a_type, st.booleans()),
     st.tuples(st.just("set_limit"), st.sampled_from(["", "*", "host", "api"]), limits),
@@ -242,10 +242,12 @@ class JobMachine(RuleBasedStateMachine):
 
         assert claim.refused == [report.process]
 
-    def leave(self, worker: str, is_lost: bool) -> None:
+    def leave(self, worker: str, loss: str) -> None:
         if worker in self.model.members:
-            self.run(jobs.leave_jobs(self.keys, self.next(), worker, is_lost))
-            self.model.leave(worker, is_lost)
+            has_died = loss == "lost"
+            command = jobs.leave_jobs(self.keys, self.next(), worker, bool(loss), b"", has_died)
+            self.run(command)
+            self.model.leave(worker, loss)
 
     @precondition(lambda self: bool(self.model.jobs))
     @rule(index=some_job, change=changes)
@@ -324,11 +326,12 @@ class JobMachine(RuleBasedStateMachine):
     def all_is_as_predicted(self) -> None:
         self.stored = check_jobs(self.store, self.keys)
         found = {
-            id_number(job.id): (job.state, job.failures, job.crashes)
+            id_number(job.id): (job.state, job.failures, job.crashes, job.lapses)
             for job in self.stored.jobs.values()
         }
         predicted = {
-            job.id: (job.state, job.failures, job.crashes) for job in self.model.jobs.values()
+            job.id: (job.state, job.failures, job.crashes, job.lapses)
+            for job in self.model.jobs.values()
         }
         assert found == predicted
         assert self.stored.running == {
@@ -363,7 +366,7 @@ class JobMachine(RuleBasedStateMachine):
         for type in TYPES:
             self.pause_type(type, False)
         for worker in list(self.model.members):
-            self.leave(worker, False)
+            self.leave(worker, "")
         self.join("w1")
         for _ in range(300):
             claim = self.ask("w1", 8)

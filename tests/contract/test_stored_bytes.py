@@ -101,7 +101,7 @@ NOW, NEVER = "01a3185c5000", "000000000000"
 FIRST, PROCESS = "000000000001", "06651728988001"
 """the number of a job, and of its process"""
 ID, WORKER, DATA = "13" + str(JOB).encode().hex(), "027731", b"data".hex()
-LAYOUT = "02"
+LAYOUT = "03"
 
 
 def test_a_record(world: World) -> None:
@@ -121,11 +121,11 @@ def test_facts(world: World) -> None:
     world.report(claim.found[0].process, "final", ERROR)
 
     assert running == (
-        f"{LAYOUT}7500{FIRST}{NOW}{FIRST}000000{NOW}{NOW}{NOW}{NEVER}{PROCESS}00000004"
+        f"{LAYOUT}7500{FIRST}{NOW}{FIRST}00000000{NOW}{NOW}{NOW}{NEVER}{PROCESS}00000004"
         f"{WORKER}000041{HEAD}"
     )
     assert world.client.hget(world.key("facts"), JOB).hex() == (
-        f"{LAYOUT}7802{FIRST}{NOW}{FIRST}000100{NOW}{NOW}{NOW}{NOW}{PROCESS}00000004"
+        f"{LAYOUT}7802{FIRST}{NOW}{FIRST}00010000{NOW}{NOW}{NOW}{NOW}{PROCESS}00000004"
         f"{WORKER}066661696c65640041{HEAD}{ERROR.hex()}"
     )
 

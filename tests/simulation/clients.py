@@ -255,7 +255,7 @@ async def recover(scheduler: Engine, peers: list[str]) -> None:
     client = scheduler.new_client()
     for peer in peers:
         try:
-            await afail_worker(client.store, client.keys, peer)
+            await afail_worker(client.store, client.keys, peer, scheduler.deaths.get(peer, ""))
             scheduler.happened("worker recovered")
         except StoreUnavailable:
             continue

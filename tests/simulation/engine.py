@@ -104,6 +104,8 @@ class Engine:
         self._programs_made = 0
         self._abandoned: set[str] = set()
         """incarnations that somebody who gave up or crashed may have left on the list of queues"""
+        self.deaths: dict[str, str] = {}
+        """worker that crashed -> what its parent tells of it; every other one has none"""
 
     # What every kind of simulation has to say.
 
@@ -271,6 +273,8 @@ class Engine:
                 self.happened("producer crashed, outcome unknown")
         if program.stages:
             self.batches.writer_crashed(program.stages)
+        if program.hands is not None:
+            self.deaths[program.hands.session.id] = "signal 9" if len(self.deaths) % 2 else ""
         program.close()
         self._programs.remove(program)
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.codec.ids import id_text
-from penstock.model.jobs import FINAL_STATES, MAX_CRASHES, MOVES, WAITING_STATES
+from penstock.model.jobs import FINAL_STATES, MAX_CRASHES, MAX_LAPSES, MOVES, WAITING_STATES
 from tests.simulation.arguments import Arguments
 from tests.simulation.server import Violated
 
@@ -36,6 +36,8 @@ _MAY_MOVE = {
     },
 }
 _SUSPECT_FROM = 2
+_LOSSES = ("", "lapsed", "lost")
+"""What leave_jobs is told of the worker -> how what it held has ended."""
 
 
 class Ended(NamedTuple):
@@ -134,9 +136,9 @@ class Change:
             return {}
         if name == "leave_jobs":
             jobs = self.old.jobs
-            is_lost = bool(arguments["lost"])
+            outcome = _LOSSES[int(arguments["lost"])]
             return {
-                id: Ended(process, "lost" if is_lost or jobs[id].is_at_most_once else "stopped")
+                id: Ended(process, outcome or ("lost" if jobs[id].is_at_most_once else "stopped"))
                 for process, id in self.held.items()
             }
         if name != "report_jobs":
@@ -257,8 +259,7 @@ def _check_looked_at(change: Change, id: str, old: Job, new: Job, what: str) -> 
         raise Violated(f"{what} for {new.reason!r}, though it had not expired")
     if was == "ready" and new.stored.turn != old.stored.turn:
         raise Violated(f"{what} and lost its turn")
-    counts = (old.stored.failures, old.stored.crashes)
-    if counts != (new.stored.failures, new.stored.crashes):
+    if _counts(old) != _counts(new):
         raise Violated(f"{what} and has other failures than before")
 
 
@@ -302,18 +303,17 @@ def _ends_without_attempt(change: Change, id: str) -> bool:
 def _check_end(change: Change, id: str, ended: Ended) -> None:
     old, new = change.old.jobs[id], change.new.jobs.get(id)
     fails, crashes = ended.outcome in ("failed", "final"), ended.outcome in ("crashed", "lost")
-    failures, crashed = old.stored.failures + fails, old.stored.crashes + crashes
-    state = _follows(old, ended, failures, crashed)
+    lapses = ended.outcome == "lapsed"
+    failures, crashed, lapsed = _counts(old)
+    after = (failures + fails, crashed + crashes, lapsed + lapses)
+    state = _follows(old, ended, *after)
     what = f"job {id} of {change.queue} ended as {ended.outcome!r} and"
     if new is None:
         if not _may_vanish(change, id, old):
             raise Violated(f"{what} is gone")
         return
-    if (new.stored.failures, new.stored.crashes) != (failures, crashed):
-        raise Violated(
-            f"{what} has {new.stored.failures} failures and {new.stored.crashes} crashes, not "
-            f"{failures} and {crashed}"
-        )
+    if _counts(new) != after:
+        raise Violated(f"{what} has {_counts(new)} failures, crashes and lapses, not {after}")
     allowed = {state}
     if state == "ready" and id in change.started.values():
         allowed.add("running")
@@ -327,7 +327,11 @@ def _check_end(change: Change, id: str, ended: Ended) -> None:
         raise Violated(f"{what} lost its turn")
 
 
-def _follows(old: Job, ended: Ended, failures: int, crashes: int) -> str:
+def _counts(job: Job) -> tuple[int, int, int]:
+    return job.stored.failures, job.stored.crashes, job.stored.lapses
+
+
+def _follows(old: Job, ended: Ended, failures: int, crashes: int, lapses: int) -> str:
     """The state that an outcome leads to."""
     if ended.outcome == "done":
         return "done"
@@ -340,6 +344,8 @@ def _follows(old: Job, ended: Ended, failures: int, crashes: int) -> str:
         return "dead" if is_over else "scheduled" if ended.delay_ms > 0 else "ready"
     if ended.outcome in ("crashed", "lost"):
         return "dead" if old.is_at_most_once or crashes >= MAX_CRASHES else "ready"
+    if ended.outcome == "lapsed":
+        return "dead" if old.is_at_most_once or lapses >= MAX_LAPSES else "ready"
     return "ready"
 
 
@@ -370,9 +376,13 @@ def _check_hand_out(change: Change) -> None:
         if job.is_expired(step.now_ms):
             raise Violated(f"job {id} started after it had expired")
     held = change.new.snapshot.running[change.worker].values()
-    suspects = [id for id in held if change.new.jobs[id].stored.crashes >= _SUSPECT_FROM]
+    suspects = [id for id in held if is_suspect(change.new.jobs[id])]
     if len(suspects) > 1 or (set(suspects) & set(change.started.values()) and len(told) > 1):
         raise Violated(f"{change.worker!r} holds {suspects}, each of which may kill it")
+
+
+def is_suspect(job: Job) -> bool:
+    return job.stored.crashes + job.stored.lapses >= _SUSPECT_FROM
 
 
 def _check_hand_over(change: Change) -> None:
@@ -434,7 +444,7 @@ def _left_behind(change: Change) -> Iterator[Job]:
             and head.type not in new.paused_types
             and new.handles(change.worker, head.type)
             and new.limit_of(head.key) is None
-            and job.stored.crashes < _SUSPECT_FROM
+            and not is_suspect(job)
         ):
             yield job
 

@@ -8,7 +8,14 @@ from penstock.codec.ids import id_text
 from penstock.model.job_invariants import job_violations
 from tests.simulation.arguments import Arguments
 from tests.simulation.batch_history import BatchStep
-from tests.simulation.jobs_checks import MAY_ADD, Change, Step, check_change, check_reply
+from tests.simulation.jobs_checks import (
+    MAY_ADD,
+    Change,
+    Step,
+    check_change,
+    check_reply,
+    is_suspect,
+)
 from tests.simulation.jobs_limits import LimitBooks
 from tests.simulation.jobs_schedules import SlotBooks
 from tests.simulation.server import Violated
@@ -204,7 +211,7 @@ class JobHistory:
         parked = {entry.id for entries in new.snapshot.parked.values() for entry in entries}
         for job in new.jobs.values():
             head = job.stored.head
-            if job.stored.state != "ready" or job.stored.id in parked or job.stored.crashes > 1:
+            if job.stored.state != "ready" or job.stored.id in parked or is_suspect(job):
                 continue
             if head.type in new.paused_types:
                 continue

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.simulation.batches_look import Staging
 
 _LAYOUT, _STATE, _MARKS, _COUNT, _TIME, _PROCESS = 1, 1, 1, 2, 6, 7
-_FACTS = (_LAYOUT, _STATE, _MARKS, _TIME, _TIME, _TIME, _COUNT, 1, *(4 * [_TIME]), _PROCESS, 4)
+_FACTS = (_LAYOUT, _STATE, _MARKS, _TIME, _TIME, _TIME, _COUNT, 1, 1, *(4 * [_TIME]), _PROCESS, 4)
 """How many bytes each number of the facts takes."""
 _RECORD = 15
 _TURN_DIGITS = 16
@@ -214,7 +214,7 @@ def _job(number: bytes, record: bytes, facts: bytes) -> tuple[str, Job]:
         head, data = record[_RECORD:data_at], record[data_at:]
     if not facts:
         stored = StoredJob(
-            *(text, True, False, "ready", 0, serial, serial, 0, 0),
+            *(text, True, False, "ready", 0, serial, serial, 0, 0, 0),
             *(created, created, 0, 0, "", len(data), 0, _head(head)[0]),
         )
         return text, Job(stored, _head(head)[1], data, 0, "")
@@ -222,8 +222,8 @@ def _job(number: bytes, record: bytes, facts: bytes) -> tuple[str, Job]:
     for size in _FACTS:
         numbers.append(_number(facts[at : at + size]))
         at += size
-    _, state, marks, turn, created, serial, failures, crashes, *times, process, length = numbers
-    since, updated, started, finished = times
+    _, state, marks, turn, created, serial, *counts = numbers
+    failures, crashes, lapses, since, updated, started, finished, process, length = counts
     texts = []
     for size in (1, 1, 2):
         end = at + size + _number(facts[at : at + size])
@@ -231,8 +231,8 @@ def _job(number: bytes, record: bytes, facts: bytes) -> tuple[str, Job]:
         at = end
     stored = StoredJob(
         *(text, bool(record), True, STATES_BY_CODE[chr(state)], marks, serial, turn),
-        *(failures, crashes, since, updated, finished, process, texts[0].decode()),
-        *(length, len(facts) - at, _head(texts[2])[0]),
+        *(failures, crashes, lapses, since, updated, finished),
+        *(process, texts[0].decode(), length, len(facts) - at, _head(texts[2])[0]),
     )
     return text, Job(stored, _head(texts[2])[1], data, started, texts[1].decode())
 

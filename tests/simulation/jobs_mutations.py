@@ -112,8 +112,8 @@ JOB_MUTATIONS = [
     ),
     Mutation(
         "poison is tried for ever",
-        "elseif facts.crashes >= 3 and",
-        "elseif false and",
+        "elseif is_lost and facts.crashes >= 3 then",
+        "elseif false then",
         "crashes",
         seed=0,
     ),

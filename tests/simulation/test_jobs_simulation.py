@@ -59,6 +59,7 @@ SOMETIMES = (
     "ended: final",
     "ended: crashed",
     "ended: lost",
+    "ended: lapsed",
     "ended: stopped",
     "ended: cancelled",
     "dead: failed",

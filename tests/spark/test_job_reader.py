@@ -87,6 +87,7 @@ def test_a_waiting_job_has_what_was_sent(mail: penstock.Jobs, read: Read) -> Non
         "attempts": 3,
         "failures": 0,
         "crashes": 0,
+        "lapses": 0,
         "created_at": instant(job.info().created_at),
         "due_at": instant(job.info().due_at),
     }

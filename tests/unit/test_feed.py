@@ -39,6 +39,7 @@ class Job:
     id: str = "1"
     failures: int = 0
     crashes: int = 0
+    lapses: int = 0
     timeout_ms: int = 0
     attempts: int = 1
     backoff: str = ""

@@ -31,7 +31,7 @@ def test_a_message_says_what_the_record_says(data: bytes, settings: JobSettings)
 
     job = open_handed_over(message_of(record))
 
-    assert job == open_handed_out(PROCESS, NUMBER, record, b"0 0")
+    assert job == open_handed_out(PROCESS, NUMBER, record, b"0 0 0")
     assert (job.process, job.id, job.type) == (PROCESS, id_text(NUMBER), "email")
     assert (job.data, job.failures, job.crashes) == (data, 0, 0)
 

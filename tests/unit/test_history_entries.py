@@ -6,7 +6,7 @@ import pytest
 
 from penstock.codec.attempts import open_ended_attempt
 from penstock.errors import UnknownLayout
-from penstock.model.jobs import EndedAttempt
+from penstock.model.jobs import LAYOUT, EndedAttempt
 
 OLD = bytes.fromhex(
     "01"  # layout
@@ -60,4 +60,4 @@ def test_what_a_later_version_adds_is_ignored() -> None:
 
 def test_an_entry_of_another_layout_is_refused() -> None:
     with pytest.raises(UnknownLayout, match="written by a newer penstock"):
-        open_ended_attempt("1-0", b"\x03" + OLD[1:])
+        open_ended_attempt("1-0", bytes([LAYOUT + 1]) + OLD[1:])

@@ -73,6 +73,7 @@ MODULES = {
     "logs": (logs, log_groups, log_members),
 }
 OF_ONE_SCRIPT = {
+    "list_served": "list_work",
     "read_log": "read_job_lists",
     "read_attempts": "read_job_lists",
     "read_stored_jobs": "read_jobs",

@@ -162,9 +162,10 @@ def test_a_worker_that_lost_its_jobs_says_nothing_about_them(
     gate.is_open.set()
     assert job.result(20) == "stolen"
     info = job.info()
-    assert (info.crashes, info.failures, info.worker) == (1, 0, worker.id)
+    assert (info.crashes, info.lapses, info.failures) == (0, 1, 0)
+    assert info.worker == worker.id
     assert worker.id != old_id
-    assert [(a.number, a.outcome, a.worker) for a in job.attempts()] == [(1, "lost", old_id)]
+    assert [(a.number, a.outcome, a.worker) for a in job.attempts()] == [(1, "lapsed", old_id)]
     check_jobs(ps.store, ps.keys.queue("mail"))
 
 

@@ -16,7 +16,7 @@ from penstock.cli.job_queues import (
     unread_documents,
     which_jobs,
 )
-from penstock.cli.job_show import job_document
+from penstock.cli.job_show import job_document, lost_attempts
 from penstock.cli.options import Target, examples, with_store
 from penstock.cli.render import counted, duration, print_json, print_table, say, shortened
 from penstock.model.job_filters import MAX_PAGE
@@ -221,8 +221,8 @@ def _print_jobs(
 
 
 def _tries(job: JobInfo) -> str:
-    crashed = f", {job.crashes} crashed" if job.crashes else ""
-    return f"{job.attempts_made - job.crashes}/{job.attempts}{crashed}"
+    apart = f", {lost_attempts(job)}" if job.losses else ""
+    return f"{job.attempts_made - job.losses}/{job.attempts}{apart}"
 
 
 def _due(job: JobInfo) -> str:

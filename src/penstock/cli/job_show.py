@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _DATA_CHARACTERS = 4000
 _LOG_LINES = 1000
+_LAST_LINES = 5
 _LOOK_AGAIN_S = 0.5
 
 
@@ -46,12 +47,14 @@ def show(at: Target, id_: str, queue: str | None) -> None:
     """Everything that is recorded about a job."""
     with at.connected() as client:
         job = find_job(client, id_, queue)
-        info, attempts = job.info(), job.attempts()
+        info, attempts, lines = job.info(), job.attempts(), job.log(-_LAST_LINES)
     if at.is_json:
         failed = [asdict(attempt) for attempt in attempts]
         print_json({**job_document(info), "failed_attempts": failed})
     else:
         _show(info, attempts)
+        if lines:
+            print_lines("the end of its log", [f"{instant(at)} {line}" for at, line in lines])
 
 
 @click.command(epilog=examples("penstock job explain 03gq7n2v5k8xw"))
@@ -106,6 +109,12 @@ def job_document(info: JobInfo) -> dict[str, object]:
     return document
 
 
+def lost_attempts(info: JobInfo) -> str:
+    """How many attempts crashed and how many lapsed; empty if none."""
+    counts = {"crashed": info.crashes, "lapsed": info.lapses}
+    return ", ".join(f"{count} {how}" for how, count in counts.items() if count)
+
+
 def json_result(result: Any) -> Any:
     """The result of a job for programs: what it is, or as bytes are shown."""
     return json_bytes(result) if isinstance(result, bytes) else result
@@ -134,14 +143,14 @@ def _show(info: JobInfo, attempts: Sequence[Attempt]) -> None:
 def _facts(info: JobInfo) -> list[tuple[str, Cell]]:
     asked = " (asked to end)" if info.is_cancel_asked else ""
     state = f"{info.state}{asked}" + (f" ({info.reason})" if info.reason else "")
-    made = f"{info.attempts_made - info.crashes} of {info.attempts} made"
-    crashed = f"; {info.crashes} crashed, counted apart" if info.crashes else ""
+    made = f"{info.attempts_made - info.losses} of {info.attempts} made"
+    apart = f"; {lost_attempts(info)}, counted apart" if info.losses else ""
     facts: list[tuple[str, Cell]] = [
         ("queue", info.queue),
         ("type", info.type),
         ("state", state),
         ("priority", _priority(info.priority)),
-        ("attempts", f"{made}{crashed}"),
+        ("attempts", f"{made}{apart}"),
         ("sent", _ago(info.created_at)),
     ]
     if info.state in ("scheduled", "ready"):

@@ -34,10 +34,10 @@ def list_queues(at: Target) -> None:
     views: dict[str, QueueView] = {}
     unread: dict[str, UnknownLayout] = {}
     with at.connected() as client:
-        settings, states = client.settings, client.inspect()
+        settings, states, workers = client.settings, client.inspect(), client.workers()
         for state in states:
             try:
-                views[state.name] = view_of(client, state)
+                views[state.name] = view_of(client, state, workers)
             except UnknownLayout as error:
                 unread[state.name] = error
     if at.is_json:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli.render import counted, print_facts, print_table
+from penstock.model.holders import holders_of
 from penstock.model.jobs import WAITING_STATES, JobState
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from penstock.cli.render import Cell
     from penstock.client.client import Penstock
     from penstock.model.queues import QueueKind, QueueState
+    from penstock.model.workers import WorkerInfo
 
 
 class QueueView(ABC):
@@ -35,6 +37,7 @@ class QueueView(ABC):
     def __init__(self, client: Penstock, state: QueueState) -> None:
         """Raises UnknownLayout if this version cannot read the queue."""
         self.state = state
+        self.holders = holders_of(state.held, ())
 
     @abstractmethod
     def row(self) -> tuple[Cell, ...]:
@@ -45,7 +48,14 @@ class QueueView(ABC):
         """Print everything that is counted about it."""
 
     def document(self) -> dict[str, object]:
-        return {**asdict(self.state), "running": self.state.running}
+        """For programs: `running` is what has a slot, `prefetched` what workers hold beside it."""
+        holders = self.holders
+        own = {"running": holders.running, "prefetched": holders.prefetched}
+        return {
+            **asdict(self.state),
+            **own,
+            **{"workers": holders.living, "lapsed_workers": holders.lapsed},
+        }
 
     @property
     def word(self) -> str:
@@ -57,11 +67,32 @@ class QueueView(ABC):
 
     @property
     def workers(self) -> str:
-        return f"{len(self.state.held)}, {self.state.idle} of them idle"
+        living, lapsed = self.holders.living, self.holders.lapsed
+        more = f"; the leases of {len(lapsed)} more have lapsed" if lapsed else ""
+        return f"{living}, {min(self.state.idle, living)} of them idle{more}"
+
+    @property
+    def running(self) -> Cell:
+        """In a list: what has a slot, and what is held beside it."""
+        running, prefetched = self.holders.running, self.holders.prefetched
+        return f"{running} (+{prefetched:,} prefetched)" if prefetched else running
+
+    @property
+    def begun(self) -> list[tuple[str, Cell]]:
+        """The same as facts."""
+        facts: list[tuple[str, Cell]] = [("running", self.holders.running)]
+        if self.holders.prefetched:
+            facts.append(("prefetched", f"{self.holders.prefetched:,}, held and not begun"))
+        return facts
 
     def show_holders(self) -> None:
-        if self.state.held:
-            print_facts(f"{self.noun}s held by", sorted(self.state.held.items()))
+        lapsed = self.holders.lapsed
+        held = {
+            f"{worker} (its lease has lapsed)" if worker in lapsed else worker: count
+            for worker, count in sorted(self.state.held.items())
+        }
+        if held:
+            print_facts(f"{self.noun}s held by", held.items())
 
 
 class TaskView(QueueView):
@@ -79,8 +110,8 @@ class TaskView(QueueView):
     def row(self) -> tuple[Cell, ...]:
         state = self.state
         return (
-            *(state.name, self.word, state.ready, state.running, state.dead),
-            *(state.counters.finished, len(state.held)),
+            *(state.name, self.word, state.ready, self.running, state.dead),
+            *(state.counters.finished, self.holders.living),
         )
 
     def show(self) -> None:
@@ -89,7 +120,7 @@ class TaskView(QueueView):
             ("kind", state.kind),
             ("state", self.word),
             ("ready", state.ready),
-            ("running", state.running),
+            *self.begun,
             ("dead", state.dead),
             ("most that may wait", self.most),
             ("dead after", counted(state.max_failures, "failure")),
@@ -117,8 +148,9 @@ class JobView(QueueView):
         self.removable = sum(counts.values()) - counts["running"]
 
     def row(self) -> tuple[Cell, ...]:
-        counts = (self._counts[state] for state in self.shown)
-        return (self.state.name, self.word, *counts, len(self.state.held))
+        counts = self._counts
+        shown = (self.running if state == "running" else counts[state] for state in self.shown)
+        return (self.state.name, self.word, *shown, self.holders.living)
 
     def document(self) -> dict[str, object]:
         counts = self._counts
@@ -129,7 +161,11 @@ class JobView(QueueView):
         facts: list[tuple[str, Cell]] = [
             ("kind", self.state.kind),
             ("state", self.word),
-            *self._counts.items(),
+            *(
+                fact
+                for state, count in self._counts.items()
+                for fact in (self.begun if state == "running" else [(state, count)])
+            ),
             ("most that may wait", self.most),
             ("workers", self.workers),
         ]
@@ -185,9 +221,15 @@ VIEWS: dict[QueueKind, type[QueueView]] = {
 }
 
 
-def view_of(client: Penstock, state: QueueState) -> QueueView:
-    """A queue as its kind is shown. Raises UnknownLayout if this version cannot read it."""
-    return VIEWS[state.kind](client, state)
+def view_of(
+    client: Penstock, state: QueueState, workers: Sequence[WorkerInfo] | None = None
+) -> QueueView:
+    """A queue as its kind is shown; `workers` are all that are registered, if they were asked for
+    already. Raises UnknownLayout if this version cannot read it.
+    """
+    view = VIEWS[state.kind](client, state)
+    view.holders = holders_of(state.held, client.workers() if workers is None else workers)
+    return view
 
 
 def print_views(views: Sequence[QueueView]) -> None:

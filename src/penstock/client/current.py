@@ -53,6 +53,12 @@ _current: ContextVar[RunningJob] = ContextVar("penstock_job")
 begin_job = _current.set
 
 
+def running_job() -> str:
+    """The id of the job that is running here; empty outside of one."""
+    job = _current.get(None)
+    return job.job if job is not None else ""
+
+
 def current() -> RunningJob:
     """The job that is running here. Raises NoJob outside of one."""
     try:

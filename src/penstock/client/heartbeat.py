@@ -50,6 +50,8 @@ class Heartbeat:
         """called from the heartbeat's thread when the store says that the lease is lost"""
         self.on_paused: Callable[[bool], None] = lambda is_paused: None
         """called from the heartbeat's thread when the worker is paused or resumed"""
+        self.on_renewed: Callable[[float], None] = lambda at: None
+        """called from the heartbeat's thread when the lease was renewed, with when that was sent"""
         self.about = "{}"
         """what the worker said about itself when it registered, as JSON"""
         self.stuck_slots: Callable[[], int] = lambda: 0
@@ -99,6 +101,7 @@ class Heartbeat:
                     log.warning("heartbeat failed worker=%s error=%s", self._worker, error)
                     continue
                 self._lease.renewed(sent_at)
+                self.on_renewed(sent_at)
                 self._told_stuck = stuck
                 if peers.is_paused != self.is_paused:
                     self.is_paused = peers.is_paused

@@ -51,6 +51,18 @@ def crash_of(who: str, how: str) -> JobError:
     return JobError("penstock.errors.JobCrashed", f"the {who} ended by {how}")
 
 
+def lapse_of(has_lived: bool = False) -> JobError:
+    """What is kept of an attempt whose worker did not renew its lease, with no word of its death.
+    `has_lived` is said by the worker itself.
+    """
+    known = "but lived" if has_lived else "and nobody has reported its death"
+    return JobError(
+        "penstock.errors.LeaseLost",
+        f"the worker did not answer until its lease had lapsed, {known}; a job that keeps the "
+        "worker from answering (long C code that holds the GIL) can run with process=True",
+    )
+
+
 def shorten(text: str, limit: int) -> str:
     """At most `limit` bytes of valid UTF-8, with the beginning and more of the end."""
     data = text.encode("utf-8", "backslashreplace")

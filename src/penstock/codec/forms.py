@@ -207,6 +207,7 @@ FACTS = Form(
         Field("number", "I6"),
         Field("failures", "H", 0),
         Field("crashes", "B", 0),
+        Field("lapses", "B", 0),
         Field("since", "I6", Same("created")),
         Field("updated", "I6", Same("created")),
         Field("started", "I6", 0),

@@ -11,7 +11,7 @@ from penstock.codec.ids import id_text
 from penstock.codec.records import open_record
 from penstock.model.jobs import HandedOut
 
-_NEVER_TRIED = b"0 0"
+_NEVER_TRIED = b"0 0 0"
 
 
 class HandedOutJobs(Sequence[HandedOut]):
@@ -58,6 +58,7 @@ class _HandedOut(NamedTuple):
     data: bytes
     failures: int
     crashes: int
+    lapses: int
     timeout_ms: int
     attempts: int
     backoff: str
@@ -77,7 +78,8 @@ def open_handed_out(process: int, number: int, record: bytes, tries: bytes) -> H
     """A job as a script hands it out."""
     head_text, data = open_record(record)
     head = open_head(head_text)
-    failures, crashes = (0, 0) if tries == _NEVER_TRIED else map(int, tries.split())
+    counts = (0, 0, 0) if tries == _NEVER_TRIED else map(int, tries.split())
+    failures, crashes, lapses = counts
     return _HandedOut(
         process,
         number,
@@ -85,6 +87,7 @@ def open_handed_out(process: int, number: int, record: bytes, tries: bytes) -> H
         data,
         failures,
         crashes,
+        lapses,
         head.timeout_ms,
         head.attempts,
         head.backoff,

@@ -40,6 +40,7 @@ class StoredJob(NamedTuple):
     finished_ms: int = 0
     failures: int = 0
     crashes: int = 0
+    lapses: int = 0
     worker: str = ""
     reason: str = ""
     outcome: bytes = b""
@@ -69,6 +70,7 @@ def open_stored_job(record: bytes, facts: bytes) -> StoredJob:
         finished_ms=found["finished"],
         failures=found["failures"],
         crashes=found["crashes"],
+        lapses=found["lapses"],
         worker=found["worker"].decode(),
         reason=found["reason"].decode(),
         outcome=found["outcome"],
@@ -100,6 +102,7 @@ def open_job(queue: str, number: int, record: bytes, facts: bytes, progress: byt
         attempts=head.attempts,
         failures=stored.failures,
         crashes=stored.crashes,
+        lapses=stored.lapses,
         timeout_s=head.timeout_ms / 1000,
         created_at=stored.created_ms / 1000,
         due_at=stored.since_ms / 1000,

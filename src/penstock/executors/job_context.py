@@ -104,7 +104,8 @@ class JobContext(Context):
     @property
     def attempt(self) -> int:
         """Which attempt this is, from 1."""
-        return self.handed_out.failures + self.handed_out.crashes + 1
+        handed_out = self.handed_out
+        return handed_out.failures + handed_out.crashes + handed_out.lapses + 1
 
     @property
     def cancelled(self) -> bool:

@@ -6,20 +6,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from penstock.model.workers import worker_name
+from penstock.model.jobs import MAX_LAPSES
+from penstock.model.reasons import Reason, span
+from penstock.model.worker_reasons import Staff, running_reasons, waiting_reasons
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
 
     from penstock.model.jobs import JobInfo, JobState
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """One thing that keeps a job from running, or that says that nothing does."""
-
-    code: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,26 +33,22 @@ def explain(
     now: float,
     found: dict[str, str],
     depth: int,
-    paused: Collection[str] = (),
-    stuck: Collection[str] = (),
+    staff: Staff,
 ) -> Explanation:
-    """Put findings (as `scripts/jobs/explain_job.lua` names them) into words. `paused` has the
-    names of workers that are paused, `stuck` the ids of those whose slots are all stuck.
-    """
-    awake = [it for it in found["handlers"].split() if worker_name(it) not in paused]
-    able = (it for it in awake if it not in stuck)
-    found = {**found, "awake": " ".join(awake), "able": " ".join(able)}
-    reasons = list(_FOR_STATE[job.state](job, now, found, depth))
+    """Put findings (as `scripts/jobs/explain_job.lua` names them) into words."""
+    reasons = list(_FOR_STATE[job.state](job, now, found, depth, staff))
     return Explanation(job.id, job.state, reasons)
 
 
-def _scheduled(job: JobInfo, now: float, found: dict[str, str], depth: int) -> list[Reason]:
-    reasons = _queue_reasons(job, found)
+def _scheduled(
+    job: JobInfo, now: float, found: dict[str, str], depth: int, staff: Staff
+) -> list[Reason]:
+    reasons = _queue_reasons(job, found, staff)
     late_s = now - job.due_at
     at = _time(job.due_at)
     if late_s < 0:
         again = " to be tried again" if job.failures else ""
-        text = f"it waits{again} until {at}, in {_span(-late_s)}"
+        text = f"it waits{again} until {at}, in {span(-late_s)}"
         return [Reason("due_at", text), *reasons]
     if "expired_at" in found:
         return reasons
@@ -66,12 +56,16 @@ def _scheduled(job: JobInfo, now: float, found: dict[str, str], depth: int) -> l
     return [*reasons, Reason("due", text)]
 
 
-def _blocked(job: JobInfo, now: float, found: dict[str, str], depth: int) -> list[Reason]:
+def _blocked(
+    job: JobInfo, now: float, found: dict[str, str], depth: int, staff: Staff
+) -> list[Reason]:
     return [Reason("waits_for", f"it waits for job {found.get('waits_for', '?')}")]
 
 
-def _ready(job: JobInfo, now: float, found: dict[str, str], depth: int) -> list[Reason]:
-    reasons = _queue_reasons(job, found)
+def _ready(
+    job: JobInfo, now: float, found: dict[str, str], depth: int, staff: Staff
+) -> list[Reason]:
+    reasons = _queue_reasons(job, found, staff)
     reasons += _limits(found, now)
     ahead_in_line, more_urgent = int(found["ahead_in_line"]), int(found["more_urgent"])
     is_deep = ahead_in_line < 0
@@ -90,13 +84,16 @@ def _ready(job: JobInfo, now: float, found: dict[str, str], depth: int) -> list[
     return reasons
 
 
-def _running(job: JobInfo, now: float, found: dict[str, str], depth: int) -> list[Reason]:
-    text = f"worker {job.worker!r} has been running it for {_span(now - job.started_at)}"
+def _running(
+    job: JobInfo, now: float, found: dict[str, str], depth: int, staff: Staff
+) -> list[Reason]:
     asked = [Reason("cancel_asked", "it has been asked to end")] if job.is_cancel_asked else []
-    return [Reason("running", text), *asked]
+    return [*running_reasons(job, now, staff), *asked]
 
 
-def _done(job: JobInfo, now: float, found: dict[str, str], depth: int) -> list[Reason]:
+def _done(
+    job: JobInfo, now: float, found: dict[str, str], depth: int, staff: Staff
+) -> list[Reason]:
     return [Reason("done", f"it was done at {_time(job.finished_at)}")]
 
 
@@ -104,21 +101,29 @@ _DEATHS = {
     "failed": "it has failed as often as it may",
     "timeout": "it took longer than its timeout",
     "expired": "it was not started before it expired",
-    "lost": "its worker died, and it must not run twice",
+    "lost": "its worker died or lost its lease, and it must not run twice",
     "poison": "it has taken its worker down three times",
+    "lapsed": (
+        f"the lease of the worker that held it lapsed {MAX_LAPSES} times, and no death was "
+        "reported: it may keep its workers too busy to answer"
+    ),
     "rejected": "its own code said that trying again is of no use",
     "impossible": "a job that it waited for has failed",
 }
 
 
-def _dead(job: JobInfo, now: float, found: dict[str, str], depth: int) -> list[Reason]:
+def _dead(
+    job: JobInfo, now: float, found: dict[str, str], depth: int, staff: Staff
+) -> list[Reason]:
     why = _DEATHS.get(job.reason, job.reason)
     last = f"; the last error: {job.error.type}: {job.error.message}" if job.error else ""
     text = f"{why}{last}; `penstock job retry {job.id}` runs it again"
     return [Reason(job.reason, text)]
 
 
-def _cancelled(job: JobInfo, now: float, found: dict[str, str], depth: int) -> list[Reason]:
+def _cancelled(
+    job: JobInfo, now: float, found: dict[str, str], depth: int, staff: Staff
+) -> list[Reason]:
     return [Reason("cancelled", f"it was cancelled at {_time(job.finished_at)}")]
 
 
@@ -133,7 +138,7 @@ _FOR_STATE = {
 }
 
 
-def _queue_reasons(job: JobInfo, found: dict[str, str]) -> list[Reason]:
+def _queue_reasons(job: JobInfo, found: dict[str, str], staff: Staff) -> list[Reason]:
     reasons = []
     if "expired_at" in found:
         at = _time(int(found["expired_at"]) / 1000)
@@ -148,26 +153,7 @@ def _queue_reasons(job: JobInfo, found: dict[str, str]) -> list[Reason]:
             f"`penstock job resume-type {job.queue} {job.type}` lets them go on"
         )
         reasons.append(Reason("type_paused", text))
-    if found["workers"] == "0":
-        reasons.append(Reason("no_worker", f"no worker serves queue {job.queue!r}"))
-    elif not found["handlers"]:
-        text = f"no live worker handles jobs of type {job.type!r}"
-        reasons.append(Reason("no_worker_for_type", text))
-    elif not found["awake"]:
-        name = worker_name(found["handlers"].split()[0])
-        text = (
-            f"all workers that handle jobs of type {job.type!r} are paused; "
-            f"`penstock worker resume {name}` lets one go on"
-        )
-        reasons.append(Reason("workers_paused", text))
-    elif not found["able"]:
-        text = (
-            f"all slots of the workers that handle jobs of type {job.type!r} are kept by jobs past "
-            "their timeout, whose threads cannot be ended; start these workers again, and let "
-            "such jobs run with process=True"
-        )
-        reasons.append(Reason("workers_stuck", text))
-    return reasons
+    return reasons + waiting_reasons(job, found, staff)
 
 
 def _limits(found: dict[str, str], now: float) -> list[Reason]:
@@ -190,11 +176,11 @@ def _limit(
     if found[f"{name}_until"]:
         next_at = int(found[f"{name}_until"]) / 1000
         at = next_at + before * float(found[f"{name}_token_ms"]) / 1000
-        text = f"{whose} lets it start at {_time(at)} at the earliest, in {_span(at - now)}"
+        text = f"{whose} lets it start at {_time(at)} at the earliest, in {span(at - now)}"
         if before:
             text = (
-                f"{whose} lets the next job start at {_time(next_at)}, in {_span(next_at - now)}, "
-                f"and after {_jobs(before)} this one at about {_time(at)}, in {_span(at - now)}"
+                f"{whose} lets the next job start at {_time(next_at)}, in {span(next_at - now)}, "
+                f"and after {_jobs(before)} this one at about {_time(at)}, in {span(at - now)}"
             )
         yield at, Reason("rate_limited", text)
     if found[f"{name}_slots"]:
@@ -211,11 +197,3 @@ def _jobs(count: int) -> str:
 
 def _time(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def _span(seconds: float) -> str:
-    if seconds < 120:
-        return f"{max(0.0, seconds):.1f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"

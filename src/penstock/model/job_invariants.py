@@ -21,7 +21,7 @@ from penstock.model.job_places import (
     violation_of,
 )
 from penstock.model.job_snapshot import HAS_ATTEMPTS, HAS_LOG, HAS_PROGRESS
-from penstock.model.jobs import FINAL_STATES, JOB_STATES, MAX_CRASHES, WAITING_STATES
+from penstock.model.jobs import FINAL_STATES, JOB_STATES, MAX_CRASHES, MAX_LAPSES, WAITING_STATES
 from penstock.model.log_invariants import log_violations
 from penstock.model.schedule_invariants import settings_are_there, slots_belong_to_schedules
 from penstock.model.violations import Violation
@@ -213,15 +213,18 @@ def _unequal(queue: JobSnapshot, place: str, counted: int, found: int) -> Iterat
 
 
 def attempts_are_bounded(queue: JobSnapshot) -> Iterator[Violation]:
-    """I5: a job that failed or crashed as often as it may is dead. Proves that poison ends."""
+    """I5: a job that failed, crashed or lapsed as often as it may is dead. Proves that poison
+    ends.
+    """
     for job in queue.jobs.values():
-        is_over = job.failures >= job.head.attempts or job.crashes >= MAX_CRASHES
+        is_lost = job.crashes >= MAX_CRASHES or job.lapses >= MAX_LAPSES
+        is_over = job.failures >= job.head.attempts or is_lost
         if is_over and job.state not in FINAL_STATES:
             yield violation_of(
                 queue,
                 job,
-                f"is {job.state} after {job.failures} failures of {job.head.attempts} attempts and "
-                f"{job.crashes} crashes",
+                f"is {job.state} after {job.failures} failures of {job.head.attempts} attempts, "
+                f"{job.crashes} crashes and {job.lapses} lapses",
                 "attempts_are_bounded",
                 invariant="I5",
             )

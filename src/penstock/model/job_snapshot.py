@@ -79,6 +79,7 @@ class StoredJob(NamedTuple):
     turn: int
     failures: int
     crashes: int
+    lapses: int
     since_ms: int
     """when it became ready, or is due"""
     updated_ms: int

@@ -42,11 +42,21 @@ MOVES: dict[JobState, tuple[JobState, ...]] = {
 FINAL_STATES: tuple[JobState, ...] = ("done", "dead", "cancelled")
 WAITING_STATES: tuple[JobState, ...] = ("scheduled", "blocked", "ready")
 
-LAYOUT = 2
+LAYOUT = 3
 """The version of all records that this version writes; any other is refused."""
 
 MAX_CRASHES = 3
 """How often a job may take its worker down before it is dead."""
+
+MAX_LAPSES = 10
+"""How often the lease of its worker may lapse under a job before it is dead. More than crashes, as
+nobody knows whether the worker died: it may have been too busy to answer.
+"""
+
+SUSPECT_FROM = 2
+"""After so many crashes and lapses together, a job is handed out alone, so that it takes no others
+down with it.
+"""
 
 WHY_ABSENT = (
     "check the id; if it is right, the job was removed, or it has ended and is not kept any more "
@@ -54,7 +64,9 @@ WHY_ABSENT = (
 )
 """What a message says of a job that is not there."""
 
-DeathReason = Literal["failed", "timeout", "expired", "lost", "poison", "rejected", "impossible"]
+DeathReason = Literal[
+    "failed", "timeout", "expired", "lost", "poison", "lapsed", "rejected", "impossible"
+]
 DEATH_REASONS: tuple[DeathReason, ...] = get_args(DeathReason)
 
 PRIORITIES = {"low": 10, "normal": 0, "medium": -5, "high": -10, "critical": -15}
@@ -109,7 +121,9 @@ class Attempt:
 
     number: int
     outcome: str
-    """failed, crashed (it took its process down) or lost (the whole worker died)"""
+    """failed, crashed (it took its process down), lost (the whole worker died) or lapsed (it did
+    not renew its lease, and nobody has reported its death)
+    """
     worker: str
     started_at: float
     ended_at: float
@@ -130,7 +144,9 @@ class EndedAttempt:
     attempt: int
     """counted from 1; 0 if the job ended without an attempt"""
     outcome: str
-    """done, failed, crashed, lost or cancelled; without an attempt expired, cancelled or removed"""
+    """done, failed, crashed, lost, lapsed or cancelled; without an attempt expired, cancelled or
+    removed
+    """
     waited_ms: int
     ran_us: int
     cpu_us: int
@@ -192,6 +208,8 @@ class JobInfo:
     """how many ended with an error"""
     crashes: int
     """how many took the worker down"""
+    lapses: int
+    """how many ended because the lease of the worker lapsed, with no word of its death"""
     timeout_s: float
     created_at: float
     due_at: float
@@ -216,11 +234,17 @@ class JobInfo:
 
     @property
     def attempts_made(self) -> int:
-        """How many were begun: those that failed or crashed, and the one that runs, went well or
-        was ended by a cancel. One that was stopped and given back does not count.
+        """How many were begun: those that failed, crashed or lapsed, and the one that runs, went
+        well or was ended by a cancel. One that was stopped and given back does not count.
         """
         is_cut_short = self.state == "cancelled" and self.process > 0
-        return self.failures + self.crashes + (self.state in ("running", "done") or is_cut_short)
+        is_begun = self.state in ("running", "done") or is_cut_short
+        return self.failures + self.losses + is_begun
+
+    @property
+    def losses(self) -> int:
+        """Attempts that are not counted among those that the job may have: crashes and lapses."""
+        return self.crashes + self.lapses
 
 
 class JobPage(NamedTuple):
@@ -250,6 +274,8 @@ class HandedOut(Protocol):
     def failures(self) -> int: ...
     @property
     def crashes(self) -> int: ...
+    @property
+    def lapses(self) -> int: ...
     @property
     def timeout_ms(self) -> int: ...
     @property

@@ -114,7 +114,7 @@ class Counters:
     failed: int = 0
     """given back because the handler failed"""
     lost: int = 0
-    """given back because the worker died"""
+    """given back because the worker died, or its lease lapsed"""
     cancelled: int = 0
     deleted: int = 0
     refused: int = 0

@@ -45,8 +45,13 @@ class WorkerInfo:
     @property
     def is_stuck(self) -> bool:
         """All its slots are taken by such jobs: it starts nothing before one of them has ended."""
+        return 0 < self.slots <= self.stuck_slots
+
+    @property
+    def slots(self) -> int:
+        """How many tasks or jobs it runs at a time; 0 if it has not said."""
         slots = self.about.get("concurrency")
-        return isinstance(slots, int) and 0 < slots <= self.stuck_slots
+        return slots if isinstance(slots, int) else 0
 
     @property
     def is_alive(self) -> bool:

@@ -51,6 +51,7 @@ def job_batch(queue: str, found: Sequence[tuple[int, StoredJob]]) -> pa.RecordBa
         "attempts": [head.attempts for head in heads],
         "failures": [job.failures for job in jobs],
         "crashes": [job.crashes for job in jobs],
+        "lapses": [job.lapses for job in jobs],
         "created_at": _instants([job.created_ms for job in jobs]),
         "due_at": _instants([job.since_ms for job in jobs]),
         "started_at": _instants([job.started_ms for job in jobs]),
@@ -84,7 +85,8 @@ def result_batch(
     columns["job"] = pa.array([id_text(id) for id in ids], pa.string())
     columns["state"] = pa.array([_result_state(job) or absent for job in found], pa.string())
     columns["attempts"] = pa.array(
-        [job and job.failures + job.crashes + (job.state == "d") for job in found], pa.int32()
+        [job and job.failures + job.crashes + job.lapses + (job.state == "d") for job in found],
+        pa.int32(),
     )
     arrays = [columns[field.name] for field in _RESULTS]
     schema = pa.schema([*keys.schema, *_RESULTS])

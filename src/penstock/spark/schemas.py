@@ -41,6 +41,7 @@ JOBS = _schema(
     attempts=IntegerType(),
     failures=IntegerType(),
     crashes=IntegerType(),
+    lapses=IntegerType(),
     created_at=TimestampType(),
     due_at=TimestampType(),
     started_at=TimestampType(),

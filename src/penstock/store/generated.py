@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 from penstock.codec.forms import FORMS, HEAD_FLAGS, MARKS, PARTS, Field, Form, Part, Same
 from penstock.codec.ids import SENDER_DIGITS
 from penstock.model.job_snapshot import PAGE
-from penstock.model.jobs import LAYOUT, MOVES, STATE_CODES
+from penstock.model.jobs import (
+    LAYOUT,
+    MAX_CRASHES,
+    MAX_LAPSES,
+    MOVES,
+    STATE_CODES,
+    SUSPECT_FROM,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,7 +30,10 @@ def model_fragment() -> str:
     """The layout, the code of each state, and the allowed moves, for scripts that ask before they
     move.
     """
-    constants = {"layout": LAYOUT, "page": PAGE, "sender_digits": SENDER_DIGITS}
+    constants = {
+        **{"layout": LAYOUT, "page": PAGE, "sender_digits": SENDER_DIGITS},
+        **{"max_crashes": MAX_CRASHES, "max_lapses": MAX_LAPSES, "suspect_from": SUSPECT_FROM},
+    }
     pairs = (
         f"{STATE_CODES[old]}{STATE_CODES[new]} = true"
         for old, allowed in MOVES.items()

@@ -76,10 +76,17 @@ class Leave(Protocol):
     """Takes a worker off the queue and gives back what it holds."""
 
     def __call__(
-        self, keys: QueueKeys, operation: Operation, worker: str, is_lost: bool, error: bytes
+        self,
+        keys: QueueKeys,
+        operation: Operation,
+        worker: str,
+        is_lost: bool,
+        error: bytes,
+        has_died: bool = False,
     ) -> Command[Returned | KindName]:
         """The answer is the name of another kind, and nothing has happened, if the queue holds
-        that. `error` is kept with what was lost, where that has a record.
+        that. `error` is kept with what was lost, where that has a record; `has_died` says that the
+        worker is known to be dead, and has not only failed to renew its lease.
         """
 
 
@@ -101,7 +108,12 @@ def _join_tasks(
 
 
 def _leave_tasks(
-    keys: QueueKeys, operation: Operation, worker: str, is_lost: bool, error: bytes
+    keys: QueueKeys,
+    operation: Operation,
+    worker: str,
+    is_lost: bool,
+    error: bytes,
+    has_died: bool = False,
 ) -> Command[Returned | KindName]:
     return queues.leave_queue(keys, operation, worker, is_lost)
 

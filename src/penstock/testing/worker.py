@@ -30,6 +30,7 @@ Complete = Callable[[Start, contextvars.Context], Awaitable[Settled]]
 """How a coroutine is run to its end: on a loop that runs, or on one made for it."""
 
 _SWEEP = 100
+_HOW = "signal 9 (SIGKILL), as the test wants it"
 _OF_THE_JOB = (Exception, SystemExit, asyncio.CancelledError)
 """Anything else that a function raises is for the test: Ctrl-C, pytest.fail(), pytest.skip()."""
 
@@ -105,7 +106,8 @@ class VirtualWorker:
             await self.start()
             return []
         for peer in peers:
-            await self._client.fail_worker(peer)
+            # As the parent of a worker tells it, which is what a crash is about.
+            await self._client.fail_worker(peer, _HOW if peer in self.crashed else "")
         return [self.crashed.pop(peer) for peer in peers if peer in self.crashed]
 
     async def renew(self, sweep: int = 0) -> list[str]:

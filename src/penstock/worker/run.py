@@ -106,6 +106,8 @@ def run_worker(
     if shared is None:
         _run_as_guest(worker, settings, work)
     else:
+        worker.on_renewed = shared.beats.renewed
+        shared.beats.describe(lease_ms, heartbeat_ms, concurrency)
         _run_in_own_process(worker, OwnProcess(settings, shared, grace_s), work, shared)
     return RENEWED if worker.is_renewed else 0
 

@@ -6,6 +6,8 @@ import mmap
 import os
 import signal
 
+from penstock.worker.beats import Beats
+
 _SIZE = 4096
 _PASSED_ON, _STOPS, _GAVE_UP, _NAME = 0, 1, 2, 3
 
@@ -19,6 +21,7 @@ class SharedMemory:
     def __init__(self, supervisor: int = 0) -> None:
         self._memory = mmap.mmap(-1, _SIZE)
         self._supervisor = supervisor
+        self.beats = Beats()
 
     @property
     def has_supervisor(self) -> bool:

@@ -6,6 +6,8 @@ in a job, the kernel out of memory. Its parent learns the signal and the peak me
 kernel. It writes both to the records of the jobs that the worker held, and gives them back at once,
 where peers would have to wait until the lease ends.
 
+A worker that is too busy to renew its lease keeps it, see `late_beats.py`.
+
 A worker that was asked to stop may be kept from it by what it runs. Its parent kills it when it has
 had its time, and gives its work back at no cost.
 
@@ -25,6 +27,7 @@ from typing import TYPE_CHECKING
 
 from penstock.executors.death import RSS_UNIT, Death, death_of
 from penstock.worker.giving_back import give_back
+from penstock.worker.late_beats import LateBeats
 from penstock.worker.shared_memory import SharedMemory
 from penstock.worker.stop_requests import Starter, StopDeadline, stop_signals
 
@@ -66,7 +69,8 @@ def supervise(settings: Settings, grace_s: float, work: Callable[[SharedMemory],
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             return work(shared)
         watch = _Watch(child, shared, grace_s)
-        death = watch.until_death()
+        with LateBeats(settings, child, shared):
+            death = watch.until_death()
         if death.exit_status != RENEWED or not watch.has_left or watch.was_stopped:
             break
     if shared.worker and (watch.has_killed or shared.has_given_up):

@@ -20,7 +20,7 @@ from penstock.client.client import AsyncPenstock
 from penstock.connection.transport import arun_blocking
 from penstock.errors import InvalidArgument, LeaseLost, StoreUnavailable, WrongKind
 from penstock.executors.mixed import MixedExecutor
-from penstock.model.workers import HEARTBEAT_MS, LEASE_MS
+from penstock.model.workers import HEARTBEAT_MS, LEASE_MS, lease_clock
 from penstock.worker.coordinators import coordinator_for
 from penstock.worker.emptiness import wait_until_empty
 from penstock.worker.feed import Feed
@@ -141,6 +141,8 @@ class Worker:
         """is told every id under which this worker registers, before it starts anything, and the
         empty one when it has left
         """
+        self.on_renewed: Callable[[float], None] = lambda at: None
+        """is told of every beat, at which time of the clock of leases; in the heartbeat's thread"""
         self.on_joined: Callable[[], None] = lambda: None
         """is told when the worker has joined its queues and is about to start something"""
         self.on_stop: Callable[[int], None] = lambda times: None
@@ -252,7 +254,9 @@ class Worker:
 
         session.heartbeat.on_lost = tell
         session.heartbeat.on_paused = pause
+        session.heartbeat.on_renewed = self.on_renewed
         session.heartbeat.stuck_slots = lambda: self._executor.threads.stuck
+        self.on_renewed(lease_clock())
         await session.start()
         self._is_registered = True
         self.on_registered(session.id)

@@ -223,7 +223,8 @@ class AsyncPenstock:
 
     async def fail_worker(self, worker: str, how: str = "") -> Returned:
         """Declare a worker dead: its lease ends, and its tasks go back to the front of their
-        queues. `how` it has ended, if that is known, is kept with the jobs that it held.
+        queues. `how` it has died, if that is known, is kept with the jobs that it held and counts
+        toward their poison guard; without it, only that its lease has lapsed is.
 
         Failing a worker that is not registered does nothing.
         """

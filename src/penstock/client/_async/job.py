@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from penstock.client._async.explaining import explain_job, timed_out
 from penstock.client._async.final_check import find_ended
 from penstock.client.unawaited import awaited_property
 from penstock.codec.attempts import open_error
@@ -18,9 +19,7 @@ from penstock.errors import (
     JobFailed,
     JobNotFound,
     PenstockError,
-    ResultTimeout,
 )
-from penstock.model.explanations import Explanation, explain
 from penstock.model.job_options import Seconds, check_priority, check_seconds
 from penstock.model.jobs import WHY_ABSENT
 from penstock.store.commands import job_records
@@ -32,12 +31,12 @@ if TYPE_CHECKING:
 
     from penstock.client._async.client import AsyncPenstock
     from penstock.client.results.ending_channel import Ending
+    from penstock.model.explanations import Explanation
     from penstock.model.jobs import Attempt, JobInfo, JobState, Priority, Progress
     from penstock.store.keys import QueueKeys
 
 R = TypeVar("R")
 
-_LOOKED_AT = 10_000
 _MAX_LINES = 1000
 
 
@@ -115,10 +114,7 @@ class AsyncJob(Generic[R]):
             left_s = None if timeout_s is None else timeout_s - (time.monotonic() - began_at)
             ending = await self._wait(left_s)
         if ending is None:
-            raise ResultTimeout(
-                f"job {self.id} has not ended within {timeout_s:g} s; it may still do so, "
-                f"`penstock job explain {self.id}` says what it waits for"
-            )
+            raise await timed_out(self, timeout_s or 0.0)
         if ending.state != "done":
             raise self._failure(ending)
         return self.open_result(ending.outcome)
@@ -187,14 +183,10 @@ class AsyncJob(Generic[R]):
 
     async def explain(self) -> Explanation:
         """Why it is not running, or what it is doing."""
-        command = job_records.explain_job(self._keys, self._number, _LOOKED_AT)
-        findings = await self._client.store.run(command)
-        if findings is None:
+        explanation = await explain_job(self._client, self._keys, self._number)
+        if explanation is None:
             raise self._absent()
-        workers = await self._client.workers()
-        paused = {info.name for info in workers if info.is_paused}
-        stuck = {info.id for info in workers if info.is_stuck}
-        return explain(findings.job, findings.now, findings.found, _LOOKED_AT, paused, stuck)
+        return explanation
 
     async def _change(self, change: Literal["delay", "run_at", "priority"], value: int) -> None:
         word, state = await self._client.store.run_once(

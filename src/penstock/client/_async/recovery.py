@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.codec.attempts import pack_error
-from penstock.codec.failures import crash_of
+from penstock.codec.failures import crash_of, lapse_of
 from penstock.model.names import check_worker_name
 from penstock.model.queues import Returned
 from penstock.model.workers import LEASE_MS
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 async def fail_worker(
     store: AsyncStore, keys: NamespaceKeys, worker: str, how: str = "", is_lost: bool = True
 ) -> Returned:
-    """End the lease, then leave every queue, then forget the worker. `how` it has ended is kept
-    with the jobs that it held. If it is not lost but was stopped, they go back at no cost.
+    """End the lease, then leave every queue, then forget the worker. `how` it has died, if
+    that is known, is kept with the jobs that it held and counts as a crash of theirs; else it is a
+    lapse. If it is not lost but was stopped, they go back at no cost.
 
     Queues may live on different servers, so this is several steps. Each can be repeated by anyone,
     and the worker stays condemned until the last, so a crash in between is mended by the next peer.
@@ -35,7 +36,7 @@ async def fail_worker(
     error = pack_error(crash_of("worker", how)) if how else b""
     for name, kind in served:
         queue = keys.queue(name)
-        left = await leave_queue(store, queue, worker, kind, is_lost, error)
+        left = await leave_queue(store, queue, worker, kind, is_lost, error, has_died=bool(how))
         returned += left.returned
         dead += left.dead
     await store.run(workers.forget_worker(keys, worker))
@@ -49,16 +50,19 @@ async def leave_queue(
     kind: str,
     is_lost: bool,
     error: bytes = b"",
+    has_died: bool = False,
 ) -> Returned:
     """Take a worker off a queue; what it holds goes back.
 
     `kind` is what the queue held when the worker joined it, or empty. It may have been deleted and
     made anew since; then the queue itself says what it holds.
     """
+    if is_lost and not error:
+        error = pack_error(lapse_of())
     while True:
         leave = stored_kind(kind).leave
         left = await store.run_once(
-            partial(leave, queue, worker=worker, is_lost=is_lost, error=error)
+            partial(leave, queue, worker=worker, is_lost=is_lost, error=error, has_died=has_died)
         )
         if isinstance(left, Returned):
             return left

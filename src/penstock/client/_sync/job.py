@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from penstock.client._sync.explaining import explain_job, timed_out
 from penstock.client._sync.final_check import find_ended
 from penstock.codec.attempts import open_error
 from penstock.codec.ids import id_text
@@ -19,9 +20,7 @@ from penstock.errors import (
     JobFailed,
     JobNotFound,
     PenstockError,
-    ResultTimeout,
 )
-from penstock.model.explanations import Explanation, explain
 from penstock.model.job_options import Seconds, check_priority, check_seconds
 from penstock.model.jobs import WHY_ABSENT
 from penstock.store.commands import job_records
@@ -33,12 +32,12 @@ if TYPE_CHECKING:
 
     from penstock.client._sync.client import Penstock
     from penstock.client.results.ending_channel import Ending
+    from penstock.model.explanations import Explanation
     from penstock.model.jobs import Attempt, JobInfo, JobState, Priority, Progress
     from penstock.store.keys import QueueKeys
 
 R = TypeVar("R")
 
-_LOOKED_AT = 10_000
 _MAX_LINES = 1000
 
 
@@ -114,10 +113,7 @@ class Job(Generic[R]):
             left_s = None if timeout_s is None else timeout_s - (time.monotonic() - began_at)
             ending = self._wait(left_s)
         if ending is None:
-            raise ResultTimeout(
-                f"job {self.id} has not ended within {timeout_s:g} s; it may still do so, "
-                f"`penstock job explain {self.id}` says what it waits for"
-            )
+            raise timed_out(self, timeout_s or 0.0)
         if ending.state != "done":
             raise self._failure(ending)
         return self.open_result(ending.outcome)
@@ -186,14 +182,10 @@ class Job(Generic[R]):
 
     def explain(self) -> Explanation:
         """Why it is not running, or what it is doing."""
-        command = job_records.explain_job(self._keys, self._number, _LOOKED_AT)
-        findings = self._client.store.run(command)
-        if findings is None:
+        explanation = explain_job(self._client, self._keys, self._number)
+        if explanation is None:
             raise self._absent()
-        workers = self._client.workers()
-        paused = {info.name for info in workers if info.is_paused}
-        stuck = {info.id for info in workers if info.is_stuck}
-        return explain(findings.job, findings.now, findings.found, _LOOKED_AT, paused, stuck)
+        return explanation
 
     def _change(self, change: Literal["delay", "run_at", "priority"], value: int) -> None:
         word, state = self._client.store.run_once(

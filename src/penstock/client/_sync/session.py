@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.client._sync.recovery import leave_queue
 from penstock.client.heartbeat import Heartbeat
+from penstock.codec.attempts import pack_error
+from penstock.codec.failures import lapse_of
 from penstock.connection.transport import run_blocking
 from penstock.errors import (
     InvalidArgument,
@@ -200,7 +202,8 @@ class WorkerSession:
         self.stop()
 
     def _leave(self, queue: str, kind: Kind, is_lost: bool) -> None:
-        leave_queue(self._store, self._keys.queue(queue), self.id, kind.name, is_lost)
+        error = pack_error(lapse_of(has_lived=True)) if is_lost else b""
+        leave_queue(self._store, self._keys.queue(queue), self.id, kind.name, is_lost, error)
 
     def _processes(self, queue: str, claim: Claim[bytes]) -> list[Process]:
         if claim.word == "not_working":

@@ -1,8 +1,9 @@
 """What happened: transformations of the table `attempts`, each from one DataFrame to another.
 
 An attempt counts as failed unless it is done or was cancelled: the function failed, took its
-process down (crashed), or its worker died (lost). Rows with attempt 0 are jobs that ended without
-one (expired, cancelled, removed); only `throughput` counts them.
+process down (crashed), or its worker died (lost) or did not renew its lease (lapsed). Rows with
+attempt 0 are jobs that ended without one (expired, cancelled, removed); only `throughput` counts
+them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from penstock.spark.reports.buckets import bucket
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-FAILED_OUTCOMES = ("failed", "crashed", "lost")
+FAILED_OUTCOMES = ("failed", "crashed", "lost", "lapsed")
 
 _ACCURACY = 10_000
 _PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}

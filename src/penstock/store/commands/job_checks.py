@@ -184,8 +184,8 @@ def _totals_of(reply: list[Any]) -> QueueTotals:
 
 
 def _stored_job(fields: list[Any], has_record: bool) -> StoredJob:
-    number, has_other, state, marks, *times, worker, size, outcome = fields[:15]
-    place, turn, failures, crashes, since, updated, finished, process = map(int, times)
+    number, has_other, state, marks, *times, worker, size, outcome = fields[:16]
+    place, turn, failures, crashes, lapses, since, updated, finished, process = map(int, times)
     return StoredJob(
         id=id_text(int(number)),
         has_record=has_record,
@@ -196,6 +196,7 @@ def _stored_job(fields: list[Any], has_record: bool) -> StoredJob:
         turn=turn,
         failures=failures,
         crashes=crashes,
+        lapses=lapses,
         since_ms=since,
         updated_ms=updated,
         finished_ms=finished,
@@ -203,7 +204,7 @@ def _stored_job(fields: list[Any], has_record: bool) -> StoredJob:
         worker=worker.decode(errors="backslashreplace"),
         bytes=size,
         outcome_bytes=outcome,
-        head=_stored_head(*fields[15:]),
+        head=_stored_head(*fields[16:]),
     )
 
 

@@ -164,11 +164,16 @@ def report_jobs(
 
 
 def leave_jobs(
-    keys: QueueKeys, operation: Operation, worker: str, is_lost: bool, error: bytes = b""
+    keys: QueueKeys,
+    operation: Operation,
+    worker: str,
+    is_lost: bool,
+    error: bytes = b"",
+    has_died: bool = False,
 ) -> Command[Returned | KindName]:
     """Take a worker off the queue and give each job that it holds back to its old place; the answer
     is `tasks` if the queue holds those, which `leave_queue` is for. `error` is kept with the jobs
-    that were lost.
+    that were lost. They count a crash if the worker is known to have died, else a lapse.
     """
 
     def decode(reply: list[Any]) -> Returned | KindName:
@@ -182,7 +187,7 @@ def leave_jobs(
     return Command(
         LEAVE_JOBS,
         (keys.memory(operation.lane), keys.meta, keys.running(worker)),
-        (operation.number, worker, int(is_lost), error),
+        (operation.number, worker, int(is_lost) + int(is_lost and has_died), error),
         decode,
     )
 

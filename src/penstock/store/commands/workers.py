@@ -171,15 +171,25 @@ def list_workers(
     return Command(LIST_WORKERS, (keys.workers, keys.condemned, keys.info), (offset, limit), decode)
 
 
-def list_work(keys: NamespaceKeys, worker: str) -> Command[list[str]]:
-    """The queues that a worker serves."""
+def list_served(keys: NamespaceKeys, worker: str) -> Command[list[Served]]:
+    """The queues that a worker serves, and what they held when it joined them."""
 
-    def decode(reply: list[Any]) -> list[str]:
+    def decode(reply: list[Any]) -> list[Served]:
         if reply[0] == b"ok":
-            return sorted({open_served(entry).queue for entry in reply[1:]})
+            return sorted(map(open_served, reply[1:]))
         raise unexpected(LIST_WORK, reply)
 
     return Command(LIST_WORK, (keys.work(worker),), (), decode)
+
+
+def list_work(keys: NamespaceKeys, worker: str) -> Command[list[str]]:
+    """The names of the queues that a worker serves."""
+    served = list_served(keys, worker)
+
+    def decode(reply: list[Any]) -> list[str]:
+        return sorted({queue for queue, _ in served.decode(reply)})
+
+    return Command(served.script, served.keys, served.args, decode)
 
 
 def open_served(entry: bytes) -> Served:

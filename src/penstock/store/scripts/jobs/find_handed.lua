@@ -4,7 +4,7 @@
 -- KEYS[2] running   hash    process id -> job, of this worker
 -- ARGV[1] known...  int     processes that the worker knows of
 --
--- Returns {'ok', process, id, record, 'failures crashes', ...}
+-- Returns {'ok', process, id, record, 'failures crashes lapses', ...}
 --         {'other_layout', layout}   the queue was written by another version
 -- include clock chunks model forms
 -- include from jobs: keys records
@@ -23,7 +23,7 @@ for index, process in ipairs(processes) do
   -- What cannot be read is set aside when the worker leaves.
   if records[index] and facts and lib.is_record_of(records[index], facts) then
     reply[size + 1], reply[size + 2], reply[size + 3] = process, ids[index], records[index]
-    reply[size + 4] = lib.whole(facts.failures) .. ' ' .. lib.whole(facts.crashes)
+    reply[size + 4] = lib.tries_of(facts)
   end
 end
 return reply

@@ -8,16 +8,17 @@
 -- KEYS[3] running    hash    process id -> job, of this worker
 -- ARGV[1] operation  int     number of this operation in its lane
 -- ARGV[2] worker     string
--- ARGV[3] lost       int     1: the worker died, which counts as a crash of what it held
--- ARGV[4] death      bytes   how it died, for the records of what it held; empty if that is not known
+-- ARGV[3] lost       int     1: its lease has lapsed, and nobody knows whether it lives; 2: it died, which counts as
+--                            a crash of what it held
+-- ARGV[4] error      bytes   how it died or lapsed, for the records of what it held
 --
 -- Returns {'ok', returned, dead}     how many jobs wait again, and how many have come to their end
 --         {'tasks'}                  the queue was made anew as another kind; leave_queue is for those
 --         {'other_layout', layout}          the queue was written by another version
 -- include clock channels memory chunks wake model forms
--- include from jobs: keys queue records changes lines endings damaged limits choose settle
+-- include from jobs: keys queue records changes lines endings damaged limits settle
 local memory, keys, running = KEYS[1], lib.keys_beside(KEYS[2]), KEYS[3]
-local operation, worker, lost, death = unpack(ARGV)
+local operation, worker, lost, error = unpack(ARGV)
 
 local done = lib.recall(memory, operation)
 if done then return done end
@@ -41,10 +42,10 @@ for index, facts in ipairs(all) do
   if facts then
     -- What is still held when the worker goes has begun, as far as is known: it must not run twice if that was asked
     -- for.
-    local is_over = lost == '1' or lib.has(facts.head.flags, lib.AT_MOST_ONCE)
+    local is_over = lost ~= '0' or lib.has(facts.head.flags, lib.AT_MOST_ONCE)
     local ran_us = lib.whole(math.max(1, (now - facts.started) * 1000))
-    held[#held + 1] = {processes[index], ids[index], facts, is_over and 'lost' or 'stopped', ran_us, '0', '0', '',
-      is_over and death or ''}
+    local outcome = lost == '1' and 'lapsed' or is_over and 'lost' or 'stopped'
+    held[#held + 1] = {processes[index], ids[index], facts, outcome, ran_us, '0', '0', '', is_over and error or ''}
   else
     unreadable[#unreadable + 1] = {processes[index], ids[index]}
   end

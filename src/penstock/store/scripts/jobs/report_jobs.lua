@@ -15,7 +15,8 @@
 -- ARGV[6] reports...  bytes   process, outcome (done, failed, final, crashed, stopped, cancelled), ran_us, cpu_us,
 --                             delay_ms, reason, payload (result or error); each 7 arguments
 --
--- Returns {refused, 'ok', wait_ms, schedules, damaged, first_process_id, id, record, 'failures crashes', ...}
+-- Returns {refused, 'ok', wait_ms, schedules, damaged, first_process_id, id, record, 'failures crashes lapses',
+--                     ...}
 --         {refused, 'idle'}         nothing was to be started
 --         {refused, 'empty'}        nothing can be handed out now
 --         {refused, 'again'}        there is more to look at; ask again

@@ -48,7 +48,7 @@ for index, facts in ipairs(all) do
     lib.tally(changes, 'waiting_bytes', facts.bytes)
     lib.move_job(changes, id, facts, lib.READY, now)
     facts.marks = lib.without(facts.marks, lib.KEPT_FOR_BATCH)
-    facts.failures, facts.crashes, facts.since = 0, 0, now
+    facts.failures, facts.crashes, facts.lapses, facts.since = 0, 0, 0, now
     facts.started, facts.finished, facts.process, facts.worker = 0, 0, 0, ''
     facts.reason, facts.outcome = '', ''
     -- A key with a time to live is not taken a second time.

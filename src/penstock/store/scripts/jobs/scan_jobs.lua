@@ -7,9 +7,9 @@
 -- ARGV[2] table   string  'jobs' for all that have a record, 'facts' for those that have none
 -- ARGV[3] count   int     about how many to read
 --
--- Returns {'ok', cursor, {id, has_facts, state, marks, number, turn, failures, crashes, since, updated, finished,
---                     process, worker, bytes, outcome_bytes, flags, priority, attempts, type, tenant, key, unique,
---                     tags, words}, ...}
+-- Returns {'ok', cursor, {id, has_facts, state, marks, number, turn, failures, crashes, lapses, since, updated,
+--                     finished, process, worker, bytes, outcome_bytes, flags, priority, attempts, type, tenant, key,
+--                     unique, tags, words}, ...}
 --         for a job that cannot be read only {id, has_record, record_bytes, has_facts, facts_bytes}
 --         {'other_layout', layout}   the queue was written by another version
 -- include clock chunks model forms
@@ -40,10 +40,10 @@ for index, id in ipairs(ids) do
   elseif facts then
     local head = facts.head
     reply[#reply + 1] = {id, others[index] and 1 or 0, facts.state, facts.marks, lib.whole(facts.number),
-      lib.whole(facts.turn), facts.failures, facts.crashes, lib.whole(facts.since), lib.whole(facts.updated),
-      lib.whole(facts.finished), lib.whole(facts.process), facts.worker, facts.bytes, #facts.outcome, head.flags,
-      head.priority, head.attempts, head.type, head.tenant, head.key, head.unique, head.tags,
-      table.concat(head.words, '\0')}
+      lib.whole(facts.turn), facts.failures, facts.crashes, facts.lapses, lib.whole(facts.since),
+      lib.whole(facts.updated), lib.whole(facts.finished), lib.whole(facts.process), facts.worker, facts.bytes,
+      #facts.outcome, head.flags, head.priority, head.attempts, head.type, head.tenant, head.key, head.unique,
+      head.tags, table.concat(head.words, '\0')}
   end
 end
 return reply

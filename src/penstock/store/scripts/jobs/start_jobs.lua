@@ -15,7 +15,8 @@
 --
 -- Every reply goes on with: wait_ms (when to look again; -1: when woken), the schedules that are due, and the jobs
 -- that could not be read and were set aside.
--- Returns {'ok', wait_ms, schedules, damaged, first_process_id, id, record, 'failures crashes', ...}   ids follow on
+-- Returns {'ok', wait_ms, schedules, damaged, first_process_id, id, record, 'failures crashes lapses',
+--               ...}   process ids follow on
 --         {'empty'}        nothing can be handed out now
 --         {'again'}        there is more to look at; ask again
 --         {'apart'}        what is next must not run beside what the worker holds

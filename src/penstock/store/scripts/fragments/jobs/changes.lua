@@ -204,7 +204,7 @@ end
 
 function lib.add_event(keys, changes, kind, id, facts, detail)
   if not (keys.listeners or lib.ask_listeners(keys, id)).to_events then return end
-  local events, attempt = changes.events, facts.failures + facts.crashes
+  local events, attempt = changes.events, facts.failures + facts.crashes + facts.lapses
   events[#events + 1] = {kind, id, attempt, facts.head.type, facts.worker, detail or ''}
 end
 

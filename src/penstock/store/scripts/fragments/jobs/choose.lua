@@ -6,8 +6,6 @@ lib.JOBS_AT_ONCE = 32
 -- A worker that asks for many jobs gets some of each tenant at a time, as if each tenant had so many turns a request.
 lib.TURNS_A_REQUEST = 12
 lib.JOB_BYTES = 4194304
--- A job whose worker has died under it may be what kills the workers. From the second time on it is handed out alone.
-lib.SUSPECT_FROM = 2
 lib.PROMOTED_AT_ONCE = 25
 
 -- Sets a job aside, and tells the worker that asks.
@@ -255,14 +253,14 @@ function lib.choose_jobs(keys, changes, claim, wanted, ageing_ms, now)
       if not is_paused(head.type) then unhandled_now[head.type] = true end
     elseif limit and lib.room_in(limit) < 1 then
       lib.park_job(keys, changes, id, facts, limit, now)
-    elseif facts.crashes >= lib.SUSPECT_FROM and (#taken > 0 or redis.call('HEXISTS', keys.suspects, worker) == 1) then
+    elseif lib.is_suspect(facts) and (#taken > 0 or redis.call('HEXISTS', keys.suspects, worker) == 1) then
       is_over = true
       return false
     else
       taken[#taken + 1] = {id, facts, record}
       bytes = bytes + #record
       if limit then limit.used = limit.used + 1 end
-      if facts.crashes >= lib.SUSPECT_FROM then
+      if lib.is_suspect(facts) then
         redis.call('HSET', keys.suspects, worker, id)
         is_over = true
       end

@@ -130,7 +130,7 @@ function lib.start_chosen(keys, changes, claim, taken, now)
     fields[2 * index - 1], fields[2 * index] = lib.whole(process), id
     local size = 3 * index
     reply[size - 2], reply[size - 1] = id, record
-    reply[size] = facts.failures + facts.crashes == 0 and '0 0' or facts.failures .. ' ' .. facts.crashes
+    reply[size] = lib.tries_of(facts)
   end
   lib.call_in_chunks('HSET', claim.running, fields)
   lib.tally(changes, 'started', #taken)
@@ -261,7 +261,7 @@ function lib.repeat_hand_out(keys, claim, kept)
     if not facts then return {'not_working', -1, {}} end
     reply[#reply + 1] = ids[index]
     reply[#reply + 1] = record
-    reply[#reply + 1] = lib.whole(facts.failures) .. ' ' .. lib.whole(facts.crashes)
+    reply[#reply + 1] = lib.tries_of(facts)
   end
   return reply
 end

@@ -46,6 +46,15 @@ function lib.reprioritised(head, priority)
   return lib.head_of(lib.pack_head(flags, head.type, part .. string.sub(head.text, rest_at)))
 end
 
+-- Whether a job may have taken workers down; a lapse may have been one, for all that is known.
+function lib.is_suspect(facts) return facts.crashes + facts.lapses >= lib.SUSPECT_FROM end
+
+-- How attempts at a job have ended so far, as workers are told it.
+function lib.tries_of(facts)
+  if facts.failures + facts.crashes + facts.lapses == 0 then return '0 0 0' end
+  return lib.whole(facts.failures) .. ' ' .. lib.whole(facts.crashes) .. ' ' .. lib.whole(facts.lapses)
+end
+
 -- Facts of a job of which only the record exists, and where its data begins.
 function lib.facts_of_record(record)
   local data_at, created, number, head = lib.open_record(record)

@@ -1,9 +1,8 @@
 -- What becomes of a job that a worker held. The outcome is what the worker says happened; the state that follows is
 -- decided here, by what the record allows.
-lib.POISON_FROM = 3
 lib.ATTEMPTS_KEPT = 20
 -- What an outcome is counted as; 'done' and 'cancelled' count jobs that have come to their end in that way.
-lib.WAYS_OUT = {done = 'finished', final = 'failed', cancelled = 'interrupted'}
+lib.WAYS_OUT = {done = 'finished', final = 'failed', cancelled = 'interrupted', lapsed = 'lost'}
 
 -- seldom
 function lib.note_attempt(keys, id, facts, attempt, outcome, error, now)
@@ -36,20 +35,22 @@ end
 function lib.settle_job(keys, changes, item, again, anew, now)
   local id, facts, outcome, payload = item[2], item[3], item[4], item[9]
   local worker, waited_ms = facts.worker, facts.started - facts.since
-  local attempt = facts.failures + facts.crashes + 1
+  local attempt = facts.failures + facts.crashes + facts.lapses + 1
+  local is_lost = outcome == 'crashed' or outcome == 'lost' or outcome == 'lapsed'
   local is_cancelled = outcome == 'cancelled' or (outcome ~= 'done' and lib.has(facts.marks, lib.CANCEL_ASKED))
   if outcome == 'failed' or outcome == 'final' then
     facts.failures = facts.failures + 1
     lib.note_attempt(keys, id, facts, attempt, 'failed', payload, now)
-  elseif outcome == 'crashed' or outcome == 'lost' then
-    facts.crashes = math.min(255, facts.crashes + 1)
+  elseif is_lost then
+    local counter = outcome == 'lapsed' and 'lapses' or 'crashes'
+    facts[counter] = math.min(255, facts[counter] + 1)
     lib.note_attempt(keys, id, facts, attempt, outcome, payload, now)
   end
   lib.tally(changes, lib.WAYS_OUT[outcome] or outcome, 1)
 
   if is_cancelled then
-    -- The process stays with an attempt that the cancel has ended; others are counted as failures or crashes, or not
-    -- at all.
+    -- The process stays with an attempt that the cancel has ended; others are counted as failures, crashes or lapses,
+    -- or not at all.
     if outcome ~= 'cancelled' then facts.process = 0 end
     lib.end_job(keys, changes, id, facts, lib.CANCELLED, '', outcome == 'failed' and payload or '', now)
   elseif outcome == 'done' then
@@ -71,10 +72,12 @@ function lib.settle_job(keys, changes, item, again, anew, now)
       anew[#anew + 1] = {id, facts}
     end
     lib.add_event(keys, changes, 'retried', id, facts, payload)
-  elseif (outcome == 'crashed' or outcome == 'lost') and lib.has(facts.head.flags, lib.AT_MOST_ONCE) then
+  elseif is_lost and lib.has(facts.head.flags, lib.AT_MOST_ONCE) then
     lib.end_job(keys, changes, id, facts, lib.DEAD, 'lost', payload, now)
-  elseif facts.crashes >= lib.POISON_FROM and outcome ~= 'stopped' then
+  elseif is_lost and facts.crashes >= lib.MAX_CRASHES then
     lib.end_job(keys, changes, id, facts, lib.DEAD, 'poison', payload, now)
+  elseif is_lost and facts.lapses >= lib.MAX_LAPSES then
+    lib.end_job(keys, changes, id, facts, lib.DEAD, 'lapsed', payload, now)
   else
     -- If it has run, it begins to wait now; else it has waited all the time.
     if outcome ~= 'stopped' or item[5] ~= '0' then facts.since = now end
@@ -116,7 +119,7 @@ function lib.settle_jobs(keys, changes, running, worker, held, now)
   for index, item in ipairs(held) do
     local id, facts = item[2], item[3]
     processes[index] = item[1]
-    if facts.crashes >= lib.SUSPECT_FROM and redis.call('HGET', keys.suspects, worker) == id then
+    if lib.is_suspect(facts) and redis.call('HGET', keys.suspects, worker) == id then
       redis.call('HDEL', keys.suspects, worker)
     end
     local key = facts.head.key
