@@ -41,10 +41,9 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
     | {"ok": [b"ok", [b"w1", b"1", b"2", b"w2", b"1", b"2"], [b"0", b"w1"], 500]},
     "own_partition": OK | LOST | {"owned": [b"owned", b"w2"]},
     "disown_partitions": OK,
-    "read_messages": LOST
+    "check_reading": LOST
     | {
-        "ok": [b"ok", [[b"5-0", [b"b", b"body"]]]],
-        "empty": [b"empty"],
+        "ok": [b"ok"],
         "paused": [b"paused"],
         "trimmed": [b"trimmed", b"4-0"],
     },

@@ -88,7 +88,7 @@ def sample_log_commands(
         log_members.keep_member(log, GROUP, "w1", 60_000, 1, 1),
         log_members.own_partition(log, GROUP, "w1", 0),
         log_members.disown_partitions(log, GROUP, "w1", 0),
-        log_members.read_messages(part, GROUP, epoch, world["old"], 2),
+        log_members.check_reading(part, GROUP, epoch, world["old"]),
         log_members.pause_reading(part, born, "others", is_paused=False),
     ]
     return {command.script.name: command for command in commands}

@@ -39,11 +39,11 @@ class MemoryPositions:
         self.entries[partition] = self.entries[partition][0] + 1, offset
 
 
-def run(work: Awaitable[None]) -> None:
+def run(work: Awaitable[None], timeout_s: float = 40) -> None:
     """Run a test that waits; never for ever."""
 
     async def main() -> None:
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(timeout_s):
             await work
 
     asyncio.run(main())

@@ -48,6 +48,18 @@ class Command(NamedTuple, Generic[R]):
         return self.args if self.more is None else (*self.args, *self.more.arguments)
 
 
+class Page(NamedTuple, Generic[R]):
+    """Something to be read by a command of Redis, and a script that says afterwards whether what
+    was read counts. It is quicker than a script that hands it out.
+    """
+
+    key: str
+    parts: tuple[Argument, ...]
+    check: Command[Any]
+    decode: Callable[[Any, Any], R]
+    """reads both replies: that of the command, and what the check says"""
+
+
 class QueueAbsent(Exception):
     """A reply: the queue does not exist; register it, then come again with an incarnation.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from penstock.connection.store import Store
     from penstock.connection.wire import Meanwhile
-    from penstock.store.command import Command, Operation
+    from penstock.store.command import Command, Operation, Page
 
 R = TypeVar("R")
 
@@ -28,7 +28,7 @@ class InlineStore(AsyncStore):
         super().__init__(store.address, store.retry_for_s, dialect=store.dialect)
         self._inner = store
 
-    async def run(self, command: Command[R]) -> R:
+    async def run(self, command: Command[R] | Page[R]) -> R:
         return self._inner.run(command)
 
     async def run_soon(self, command: Command[R]) -> R:

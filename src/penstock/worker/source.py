@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.executors.context import Context
     from penstock.model.claims import Claim
     from penstock.model.workers import Lease
-    from penstock.store.command import Command, Operation
+    from penstock.store.command import Command, Operation, Page
     from penstock.store.keys import QueueKeys
 
 Purpose = Literal[
@@ -35,7 +35,7 @@ class Request:
     give_back: work that was not begun; pass_on: a wake-up that is of no use here; find_pushed: work
     that was handed over by a message that did not come; find_cancelled: what is to end
     """
-    command: Command[Any] | Callable[[Operation], Command[Any]]
+    command: Command[Any] | Page[Any] | Callable[[Operation], Command[Any]]
     """a function makes a command that has one effect however often it is sent"""
     read: Callable[[Any], Claim[Any]] | None = None
     """how to read the answer, if it is not a claim itself"""

@@ -23,7 +23,7 @@ from penstock.connection.wire import (
     version_of,
 )
 from penstock.errors import PenstockError, StoreError, StoreUnavailable
-from penstock.store.command import Command, Operation
+from penstock.store.command import Command, Operation, Page
 from penstock.store.script import CLUSTER, STANDALONE, Dialect, Script
 
 if TYPE_CHECKING:
@@ -97,8 +97,12 @@ class AsyncStore:
         assert self._dialect is not None, "the store is not open"
         return self._dialect
 
-    async def run(self, command: Command[R]) -> R:
+    async def run(self, command: Command[R] | Page[R]) -> R:
         """Run a command that may be repeated as it is."""
+        if isinstance(command, Page):
+            read = await self.call(command.key, *command.parts)
+            answer: R = command.decode(read, await self.run(command.check))
+            return answer
         return command.decode(await self._send(command, self.retry_for_s))
 
     async def run_soon(self, command: Command[R]) -> R:

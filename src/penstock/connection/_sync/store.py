@@ -25,7 +25,7 @@ from penstock.connection.wire import (
     version_of,
 )
 from penstock.errors import PenstockError, StoreError, StoreUnavailable
-from penstock.store.command import Command, Operation
+from penstock.store.command import Command, Operation, Page
 from penstock.store.script import CLUSTER, STANDALONE, Dialect, Script
 
 if TYPE_CHECKING:
@@ -99,8 +99,12 @@ class Store:
         assert self._dialect is not None, "the store is not open"
         return self._dialect
 
-    def run(self, command: Command[R]) -> R:
+    def run(self, command: Command[R] | Page[R]) -> R:
         """Run a command that may be repeated as it is."""
+        if isinstance(command, Page):
+            read = self.call(command.key, *command.parts)
+            answer: R = command.decode(read, self.run(command.check))
+            return answer
         return command.decode(self._send(command, self.retry_for_s))
 
     def run_soon(self, command: Command[R]) -> R:

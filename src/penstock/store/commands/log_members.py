@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.errors import QueueFull
-from penstock.store.command import Command, unexpected
+from penstock.store.command import Command, Page, unexpected
 from penstock.store.commands.logs import NoPartition, open_entries
 from penstock.store.script import load
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 KEEP_MEMBER = load("logs/keep_member")
 OWN_PARTITION = load("logs/own_partition")
 DISOWN_PARTITIONS = load("logs/disown_partitions")
-READ_MESSAGES = load("logs/read_messages")
+CHECK_READING = load("logs/check_reading")
 PAUSE_READING = load("logs/pause_reading")
 
 
@@ -110,23 +110,33 @@ def disown_partitions(
 
 def read_messages(
     keys: PartitionKeys, group: str, epoch: int, after: str, count: int
-) -> Command[Read]:
+) -> Page[Read]:
     """The next messages, for the owner with this epoch."""
+
+    def decode(entries: list[Any], check: Read) -> Read:
+        if check.word != "ok":
+            return check
+        return Read("ok", open_entries(keys.number, entries)) if entries else Read("empty")
+
+    parts = ("XRANGE", keys.messages, f"({after}", "+", "COUNT", count)
+    return Page(keys.messages, parts, check_reading(keys, group, epoch, after), decode)
+
+
+def check_reading(keys: PartitionKeys, group: str, epoch: int, after: str) -> Command[Read]:
+    """Whether what was just read after a message counts."""
 
     def decode(reply: list[Any]) -> Read:
         match reply[0]:
-            case b"ok":
-                return Read("ok", open_entries(keys.number, reply[1]))
-            case b"empty" | b"paused" | b"lost":
+            case b"ok" | b"paused" | b"lost":
                 return Read(reply[0].decode())
             case b"trimmed":
                 return Read("trimmed", trimmed_to=reply[1].decode())
-        raise unexpected(READ_MESSAGES, reply)
+        raise unexpected(CHECK_READING, reply)
 
     return Command(
-        READ_MESSAGES,
-        (keys.messages, keys.state, keys.offsets, keys.paused),
-        (group, epoch, after, count),
+        CHECK_READING,
+        (keys.state, keys.offsets, keys.paused),
+        (group, epoch, after),
         decode,
     )
 
