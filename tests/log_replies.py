@@ -25,6 +25,7 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
     "describe_partition": {
         "ok": [b"ok", b"5", [b"born", b"5"], 1, b"5-0", b"5-0", [b"sessions", b"7 5-0 5 w1"]]
     },
+    "describe_range": {"ok": [b"ok", b"5", b"5", b"1-0", b"5-0", b"2-0", 3, b"3-0", b"5-0"]},
     "trim_partition": {"ok": [b"ok", 2, 70, 0]},
     "delete_log": {"ok": [b"ok", b"5", b"2", b"i1", b"sessions"]} | ABSENT,
     "delete_partition": {"ok": [b"ok", 2], "other_log": [b"other_log", b"6"]},

@@ -73,6 +73,7 @@ def sample_log_commands(
         logs.open_partition(part, facts),
         logs.append_messages(part, operation, born, 1, two),
         logs.describe_partition(part),
+        logs.describe_range(part, world["old"], world["last"], 5, 2),
         logs.trim_partition(part, operation, world["last"], force=True),
         logs.delete_log(log, operation),
         logs.delete_partition(part, born, [GROUP, "others"]),

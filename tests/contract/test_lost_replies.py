@@ -55,7 +55,7 @@ ONLY_READ = {
         "list_schedules", "page_jobs", "read_history", "read_job_lists", "read_jobs", "read_rules",
         "scan_jobs", "read_totals", "tally_jobs", "describe_history", "step_history",
     },
-    "logs": {"count_lag", "describe_partition", "describe_log", "check_reading"},
+    "logs": {"count_lag", "describe_partition", "describe_range", "describe_log", "check_reading"},
 }
 SAME_WHEN_DONE_TWICE = {
     "tasks": {

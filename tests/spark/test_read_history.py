@@ -121,8 +121,8 @@ def test_a_stream_says_what_was_lost_and_can_go_on(
     assert query.batches == [sorted(new)]
 
 
-def test_only_history_is_a_stream() -> None:
+def test_only_history_and_logs_are_streams() -> None:
     source = PenstockSource({"jobs": "mail", "state": "dead"})
 
-    with pytest.raises(InvalidArgument, match="'jobs' is not read as a stream, only history is"):
+    with pytest.raises(InvalidArgument, match="'jobs' is not read as a stream, only history and"):
         source.streamReader(source.schema())

@@ -235,6 +235,46 @@ class PartitionInfo:
     version: int = 0
 
 
+class RangeInfo(NamedTuple):
+    """What follows a message of a partition, at one instant."""
+
+    now: float
+    born: str
+    """of the log; empty if the partition was not opened"""
+    trimmed_to: str
+    """the last message that is gone; empty if there are none"""
+    last: str
+    """the newest message; empty if there is none"""
+    start: str
+    """what comes after it was meant"""
+    at: str
+    """the last message that is there up to the start; empty if there is none"""
+    messages: int
+    """how many were meant"""
+    ends: tuple[str, ...]
+    """the last message of each part"""
+
+    @property
+    def earliest(self) -> str:
+        """The offset of a reader that has still to read all that is there."""
+        return self.trimmed_to or START
+
+    @property
+    def latest(self) -> str:
+        """The offset of a reader that has read all that is there."""
+        return self.last or self.earliest
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every message is there that was ever appended after the start.
+
+        The oldest are trimmed first, and what is gone is noted in the same step. So nothing is lost
+        if the start is the last that is gone, or is still there; a store that was put back to an
+        older state has neither.
+        """
+        return self.start in (self.at, self.earliest)
+
+
 class Trimmed(NamedTuple):
     """The answer to a trim."""
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.errors import PenstockError
 from penstock.model.history import BEGINNING, check_place, place_key
+from penstock.spark.log_offsets import open_offset
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from penstock.client.client import Penstock
     from penstock.model.history import HistoryBounds
@@ -38,14 +40,19 @@ def pack_offsets(offsets: Mapping[str, Offset]) -> dict[str, list[str]]:
     return {queue: list(offsets[queue]) for queue in sorted(offsets)}
 
 
-def mark_offsets(client: Penstock, reader: str, offsets: Mapping[str, Sequence[str]]) -> None:
-    """Say that `reader` has read each queue up to its offset, as Spark has it.
+def mark_offsets(
+    client: Penstock, reader: str, offsets: Mapping[str, Sequence[str] | Mapping[str, str]]
+) -> None:
+    """Say that `reader` has read each queue, or a log, up to its offset, as Spark has it.
 
     Spark does not say of the last batch of a run that it was stored, so a program that runs a query
     to its end calls this with the offsets at which it ended.
     """
-    for queue, offset in open_offsets(offsets).items():
-        client.jobs(queue).mark_history(reader, offset.place)
+    for name, offset in offsets.items():
+        if isinstance(offset, Mapping):
+            client.log(name).mark(reader, open_offset({name: offset}, name).places)
+        else:
+            client.jobs(name).mark_history(reader, Offset(*offset).place)
 
 
 def starting_offsets(text: str) -> Start:

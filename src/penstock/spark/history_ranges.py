@@ -7,14 +7,12 @@ after, and if it is there nothing in the range is lost.
 
 from __future__ import annotations
 
-import gc
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.errors import HistoryLost
 from penstock.model.history import BEGINNING, place_before, place_key
-from penstock.spark.history_columns import Page, history_batch, page_of
-from penstock.spark.store import call_meanwhile
+from penstock.spark.history_columns import history_batch, page_of
+from penstock.spark.pages import read_pages
 from penstock.store.commands.history import describe_history
 
 if TYPE_CHECKING:
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
     from penstock.connection.store import Store
     from penstock.model.history import HistoryBounds
     from penstock.store.keys import QueueKeys
-
-PAGE = 2000
 
 
 class HistoryRange(NamedTuple):
@@ -46,8 +42,10 @@ def read_range(
     """
     if fails:
         check_range(store, keys, wanted)
-    with _without_garbage_collection():
-        yield from _pages(store, keys.history, wanted, fails)
+    yield from read_pages(
+        *(store, keys.history, wanted.start, wanted.end),
+        lambda found: history_batch(wanted.queue, page_of(found), fails),
+    )
     if fails:
         check_range(store, keys, wanted)
 
@@ -134,48 +132,3 @@ def beginning_of(bounds: HistoryBounds) -> str:
 
 def _later(start: str, bounds: HistoryBounds) -> str:
     return max(start, bounds.first or start, key=place_key)
-
-
-def _pages(store: Store, key: str, wanted: HistoryRange, fails: bool) -> Iterator[pa.RecordBatch]:
-    """Asks for the next page before it opens the one that has come."""
-    found = store.call(key, "XRANGE", key, f"({wanted.start}", wanted.end, "COUNT", PAGE)
-    while found:
-        page = page_of(found)
-        if len(found) < PAGE:
-            yield history_batch(wanted.queue, page, fails)
-            return
-        opened = _Opened(wanted.queue, page, fails)
-        after = page.places[-1].decode()
-        parts = ("XRANGE", key, f"({after}", wanted.end, "COUNT", PAGE)
-        found = call_meanwhile(store, key, parts, opened)
-        yield opened.batch()
-
-
-class _Opened:
-    """A page that is opened once, when it is first asked for."""
-
-    def __init__(self, queue: str, page: Page, fails: bool) -> None:
-        self._queue = queue
-        self._page = page
-        self._fails = fails
-        self._batch: pa.RecordBatch | None = None
-
-    def __call__(self) -> None:
-        self.batch()
-
-    def batch(self) -> pa.RecordBatch:
-        if self._batch is None:
-            self._batch = history_batch(self._queue, self._page, self._fails)
-        return self._batch
-
-
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Replies are lists of lists, which the collector would go through again and again."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.model.jobs import JOB_STATES, JobState
 from penstock.spark.history_offsets import starting_offsets
+from penstock.spark.log_offsets import log_offsets
 from penstock.spark.options import Kind, Option, text
 
 if TYPE_CHECKING:
@@ -33,6 +34,11 @@ def instant_ms(value: str) -> int:
     if instant.tzinfo is None:
         raise ValueError
     return -((_EPOCH - instant) // timedelta(milliseconds=1))
+
+
+def time_ms(value: str) -> int:
+    """An instant as above, or milliseconds since 1970 as they are."""
+    return int(value) if value.isdecimal() else instant_ms(value)
 
 
 def true_or_false(value: str) -> bool:
@@ -107,5 +113,23 @@ READ_HISTORY = Kind(
             "a whole number from 1 up",
             default=250_000,
         ),
+    ),
+)
+
+_OFFSETS = 'JSON such as {"clicks": {"0": "1794946245267-0"}}'
+_TIME = f"{_INSTANT}, or milliseconds since 1970"
+
+READ_LOG = Kind(
+    "to read a log",
+    Option("log", text, "the name of a log"),
+    (
+        Option("startingOffsets", log_offsets, f"earliest, latest, or {_OFFSETS}"),
+        Option("endingOffsets", log_offsets, f"latest, or {_OFFSETS}"),
+        Option("startingTimestamp", time_ms, _TIME),
+        Option("endingTimestamp", time_ms, _TIME),
+        Option("maxOffsetsPerTrigger", whole_number(1, 10**9), "a whole number from 1 up"),
+        Option("minPartitions", whole_number(1, 10_000), "a whole number from 1 to 10000"),
+        Option("reader", text, "the name under which messages are kept for this stream"),
+        Option("failOnDataLoss", true_or_false, "true or false", default=True),
     ),
 )

@@ -9,6 +9,7 @@ from pyspark.sql.types import (
     DataType,
     IntegerType,
     LongType,
+    MapType,
     StringType,
     StructField,
     StructType,
@@ -88,6 +89,15 @@ HISTORY = _schema(
     bytes=LongType(),
 )
 
+MESSAGES = _schema(
+    key=StringType(),
+    body=BinaryType(),
+    headers=MapType(StringType(), StringType()),
+    partition=IntegerType(),
+    offset=StringType(),
+    timestamp=TimestampType(),
+)
+
 RANGES = _schema(
     queue=StringType(),
     incarnation=StringType(),
@@ -101,6 +111,7 @@ _ARROW_TYPES = {
     LongType(): pa.int64(),
     StringType(): pa.string(),
     TimestampType(): pa.timestamp("us", "UTC"),
+    MapType(StringType(), StringType()): pa.map_(pa.string(), pa.string()),
     ArrayType(StringType()): pa.list_(pa.field("element", pa.string())),
 }
 

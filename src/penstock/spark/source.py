@@ -14,7 +14,9 @@ from penstock.spark.history_reader import HistoryReader
 from penstock.spark.history_stream import HistoryStreamReader
 from penstock.spark.job_packing import job_packer
 from penstock.spark.job_reader import JobReader
-from penstock.spark.kinds import READ_HISTORY, READ_JOBS, READ_QUEUE
+from penstock.spark.kinds import READ_HISTORY, READ_JOBS, READ_LOG, READ_QUEUE
+from penstock.spark.log_reader import LogReader
+from penstock.spark.log_stream import LogStreamReader
 from penstock.spark.options import parse_request
 from penstock.spark.packing import task_packer
 from penstock.spark.sink import BatchSink, StreamSink, Target
@@ -24,7 +26,7 @@ from penstock.spark.write_kinds import WRITE_JOBS, WRITE_QUEUE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql.datasource import DataSourceReader
+    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
     from pyspark.sql.types import StructType
 
     from penstock.spark.options import Kind, Request
@@ -37,6 +39,7 @@ class Readable(NamedTuple):
 
     schema: StructType
     reader: Callable[[Request, Connection], DataSourceReader]
+    stream_reader: Callable[[Request, Connection], DataSourceStreamReader] | None = None
 
 
 class Writable(NamedTuple):
@@ -57,7 +60,8 @@ WRITERS: dict[Kind, Writable] = {
 READERS: dict[Kind, Readable] = {
     READ_JOBS: Readable(schemas.JOBS, JobReader),
     READ_QUEUE: Readable(schemas.TASKS, TaskReader),
-    READ_HISTORY: Readable(schemas.HISTORY, HistoryReader),
+    READ_HISTORY: Readable(schemas.HISTORY, HistoryReader, HistoryStreamReader),
+    READ_LOG: Readable(schemas.MESSAGES, LogReader, LogStreamReader),
 }
 
 
@@ -77,15 +81,16 @@ class PenstockSource(DataSource):
         _check_schema(schema, readable.schema)
         return readable.reader(request, find_connection(request.url, request.namespace))
 
-    def streamReader(self, schema: StructType) -> HistoryStreamReader:
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         request = self._read_request()
-        if request.kind is not READ_HISTORY:
+        readable = READERS[request.kind]
+        if readable.stream_reader is None:
             raise InvalidArgument(
-                f"option {request.kind.target.name!r} is not read as a stream, only history is; "
-                "use read instead of readStream, or the option 'history'"
+                f"option {request.kind.target.name!r} is not read as a stream, only history and "
+                "logs are; use read instead of readStream, or the option 'history' or 'log'"
             )
-        _check_schema(schema, schemas.HISTORY)
-        return HistoryStreamReader(request, find_connection(request.url, request.namespace))
+        _check_schema(schema, readable.schema)
+        return readable.stream_reader(request, find_connection(request.url, request.namespace))
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchSink:
         request = self._write_request(overwrite)

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.errors import LogNotFound, WrongKind
-from penstock.model.logs import LogFacts, Message, PartitionInfo, Reader, Trimmed, id_key
+from penstock.model.logs import (
+    LogFacts,
+    Message,
+    PartitionInfo,
+    RangeInfo,
+    Reader,
+    Trimmed,
+    id_key,
+)
 from penstock.model.numbers import whole_number
 from penstock.store.command import Command, Operation, check_queue, unexpected
 from penstock.store.script import load
@@ -21,6 +29,7 @@ DESCRIBE_LOG = load("logs/describe_log")
 OPEN_PARTITION = load("logs/open_partition")
 APPEND_MESSAGES = load("logs/append_messages")
 DESCRIBE_PARTITION = load("logs/describe_partition")
+DESCRIBE_RANGE = load("logs/describe_range")
 TRIM_PARTITION = load("logs/trim_partition")
 DELETE_LOG = load("logs/delete_log")
 DELETE_PARTITION = load("logs/delete_partition")
@@ -133,6 +142,36 @@ def describe_partition(keys: PartitionKeys) -> Command[PartitionInfo]:
         raise unexpected(DESCRIBE_PARTITION, reply)
 
     return Command(DESCRIBE_PARTITION, (keys.messages, keys.state, keys.offsets), (), decode)
+
+
+def describe_range(
+    keys: PartitionKeys, start: str, end: str = "+", most: int = 0, parts: int = 1
+) -> Command[RangeInfo]:
+    """What follows the message `start` up to the message `end` ('+': to the newest), of that `most`
+    messages at most (0: all), in so many parts.
+    """
+
+    def decode(reply: list[Any]) -> RangeInfo:
+        if reply[0] != b"ok":
+            raise unexpected(DESCRIBE_RANGE, reply)
+        _, now, born, trimmed_to, last, at, count, *ends = reply
+        return RangeInfo(
+            now=int(now) / 1000,
+            born=born.decode(errors="replace"),
+            trimmed_to=trimmed_to.decode(errors="replace"),
+            last=last.decode(),
+            start=start,
+            at=at.decode(),
+            messages=count,
+            ends=tuple(id.decode() for id in ends if id),
+        )
+
+    return Command(
+        DESCRIBE_RANGE,
+        (keys.state, keys.messages, keys.segments),
+        (start, end, most, parts),
+        decode,
+    )
 
 
 def trim_partition(
