@@ -420,3 +420,21 @@ def test_what_was_given_up_is_replayed_for_its_group_alone(
     clicks.append(b"last", partition=0)
 
     wait_for(lambda: one[4:] == [b"3", b"last"] and other[5:] == [b"last"])
+
+
+def test_a_worker_that_ends_when_all_is_read_has_read_all(
+    ps: penstock.Penstock, clicks: penstock.Log, consume: Callable[..., RunningWorker]
+) -> None:
+    fill(clicks, 50, 0)
+    fill(clicks, 50, 1)
+    read: list[bytes] = []
+
+    @penstock.consumer("clicks", "g", batch=10)
+    def consumer(messages: list[penstock.Message]) -> None:
+        read.extend(message.body for message in messages)
+
+    consume(consumer, until_empty=True).join()
+
+    assert len(read) == 100
+    for partition in (0, 1):
+        assert offset_of(ps, partition) == list(clicks.read(partition=partition))[-1].id

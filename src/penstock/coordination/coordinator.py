@@ -85,7 +85,8 @@ class Membership(ABC):
 
     @abstractmethod
     async def commit(self, partition: int, offset: str) -> None:
-        """Write down that everything up to `offset` is done. One at a time for each partition.
+        """Write down that everything up to `offset` is done; the same once more says that the
+        group is alive. One at a time for each partition.
 
         Raises PartitionLost if the partition is not this member's any more.
         """

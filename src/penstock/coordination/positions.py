@@ -81,7 +81,7 @@ class StoredMembership(Membership):
         claimed = self._claims.get(partition)
         if claimed is None or self.lease.is_lost:
             raise self._lost(partition)
-        if not is_later(offset, claimed.offset):
+        if is_later(claimed.offset, offset):
             return
         if not await self._positions.commit(partition, claimed.epoch, offset):
             raise self._lost(partition)

@@ -174,7 +174,7 @@ class ZooKeeperMembership(Membership):
             except (NoNodeError, BadVersionError, *_OVER):
                 raise self._lost(partition) from None
         # The copy by which retention and lag go, and from which a wiped ZooKeeper is filled again.
-        if is_later(offset, claim.copied):
+        if not is_later(claim.copied, offset):
             if not await self._positions.commit(partition, claim.epoch, offset):
                 raise self._lost(partition)
             claim.copied = offset

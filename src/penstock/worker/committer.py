@@ -8,15 +8,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+ALIVE_S = 30.0
+"""how often a group that has nothing to read says that it is alive; else it would expire"""
+
 
 class Committer:
     """One write is under way at a time; what comes meanwhile goes with the next."""
 
-    def __init__(self, commit: Callable[[str], Awaitable[None]], every_s: float) -> None:
+    def __init__(
+        self,
+        commit: Callable[[str], Awaitable[None]],
+        every_s: float,
+        offset: str,
+        alive_s: float = ALIVE_S,
+    ) -> None:
         self._commit = commit
         self._every_s = every_s
-        self._latest = ""
-        self._committed = ""
+        self._alive_s = alive_s
+        self._latest = self._committed = offset
         self._advanced = asyncio.Event()
         self._writing = asyncio.Lock()
 
@@ -25,22 +34,24 @@ class Committer:
         self._latest = offset
         self._advanced.set()
 
-    @property
-    def is_behind(self) -> bool:
-        return self._latest != self._committed
-
     async def keep(self) -> None:
         """Write from time to time, for ever. Raises what a write raises."""
         while True:
-            await self._advanced.wait()
+            try:
+                async with asyncio.timeout(self._alive_s):
+                    await self._advanced.wait()
+            except TimeoutError:
+                async with self._writing:
+                    await self._commit(self._committed)
+                continue
             self._advanced.clear()
             await self.flush()
             await asyncio.sleep(self._every_s)
 
     async def flush(self) -> None:
-        """Write the latest now; returns when it is written."""
+        """Write the latest now, if it is not written yet; returns when it is."""
         async with self._writing:
-            while self.is_behind:
+            while self._latest != self._committed:
                 latest = self._latest
                 await self._commit(latest)
                 self._committed = latest

@@ -7,12 +7,14 @@ import time
 from typing import TYPE_CHECKING, Literal
 
 from penstock.connection.staging import amove_batches
-from penstock.errors import QueueNotFound, StoreError
+from penstock.errors import LogNotFound, QueueNotFound, StoreError
+from penstock.model.logs import id_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from penstock.client.client import AsyncPenstock
+    from penstock.worker.consumers import Consumer
     from penstock.worker.handlers import Handlers
 
 _LOOK_EVERY_S = 0.5
@@ -32,7 +34,7 @@ async def wait_until_empty(
     for another try or falls due within five seconds; and no decided batch is still to be moved.
 
     Jobs that are due later, jobs of types that are not handled here, and dead ones do not count.
-    What is paused does: it is waited for.
+    What is paused does: it is waited for. So are messages of logs that a group has still to read.
     """
     empty_looks = 0
     # One look is not enough, as a job that ends in one queue can have filled another before.
@@ -53,7 +55,27 @@ async def _are_empty(client: AsyncPenstock, handlers: Handlers, queues: Iterable
             )
         if is_filled:
             return False
+    for consumer in handlers.consumers:
+        if await _is_behind(client, consumer):
+            return False
     return True
+
+
+async def _is_behind(client: AsyncPenstock, consumer: Consumer) -> bool:
+    """Whether the log has messages that the group has not handled."""
+    log = client.log(consumer.log)
+    try:
+        count = (await log.facts()).partitions
+    except LogNotFound:
+        return False
+    for number in range(count):
+        if consumer.partitions is not None and number not in consumer.partitions:
+            continue
+        info = await log.partition_info(number)
+        offsets = [reader.offset for reader in info.readers if reader.name == consumer.group]
+        if info.messages and (not offsets or id_key(offsets[0]) < id_key(info.last)):
+            return True
+    return False
 
 
 async def _has_tasks(client: AsyncPenstock, queue: str) -> bool:

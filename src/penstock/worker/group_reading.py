@@ -34,6 +34,8 @@ _LEAVE_S = 5.0
 class Host(Protocol):
     """The worker, as far as a group has to know it."""
 
+    @property
+    def is_stopping(self) -> bool: ...
     def drive(self, source: Source, is_async: bool) -> Pump: ...
     def serve(self, pumps: list[Pump]) -> list[asyncio.Task[None]]: ...
     async def withdraw(self, pumps: list[Pump], tasks: list[asyncio.Task[None]]) -> None: ...
@@ -107,9 +109,13 @@ class GroupReading:
             growth.cancel()
 
     def _begin_changes(self, membership: Membership) -> None:
-        for partition in membership.assigned - self._owned.keys() - self._changes.keys():
+        wanted = frozenset() if self._host.is_stopping else membership.assigned
+        for partition in wanted - self._owned.keys() - self._changes.keys():
             self._change(partition, self._claim(membership, partition))
         for partition in self._owned.keys() - self._changes.keys():
+            committing = self._owned[partition].committing
+            if committing is not None and committing.done():
+                committing.result()  # nothing would be written down any more
             if self._owned[partition].source.lease.is_lost:
                 self._change(partition, self._drop(membership, partition))
             elif partition not in membership.assigned:
@@ -148,7 +154,7 @@ class GroupReading:
             source.committed()
             pump.happen(pump.feed.look)
 
-        committer = Committer(commit, self._consumer.commit_s)
+        committer = Committer(commit, self._consumer.commit_s, claimed.offset)
         source = LogSource(
             self._client.keys.queue(self._consumer.log).partition(partition),
             self._worker,

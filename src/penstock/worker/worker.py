@@ -477,6 +477,11 @@ class Worker:
         about = coordinator, consumer, session.id, session.lease
         return GroupReading(self, self._client, *about)
 
+    @property
+    def is_stopping(self) -> bool:
+        """It is to begin nothing more."""
+        return self._stops > 0
+
     def drive(self, source: Source, is_async: bool) -> Pump:
         """What serves a partition."""
         source.resources = self._resources
@@ -536,7 +541,7 @@ class Worker:
             self._stalls.check()
 
     async def _stop_when_empty(self) -> None:
-        queues = [pump.source.queue for pump in self._pumps]
+        queues = [p.source.queue for p in self._pumps if isinstance(p.source, QueueSource)]
         await wait_until_empty(self._client, self._handlers, queues, lambda: self._load() == 0)
         log.info("queues are empty id=%s", self.id)
         if not self._stops:
