@@ -438,3 +438,27 @@ def test_a_worker_that_ends_when_all_is_read_has_read_all(
     assert len(read) == 100
     for partition in (0, 1):
         assert offset_of(ps, partition) == list(clicks.read(partition=partition))[-1].id
+
+
+def test_a_stop_takes_effect_between_two_messages(
+    ps: penstock.Penstock, clicks: penstock.Log, consume: Callable[..., RunningWorker]
+) -> None:
+    fill(clicks, 50)
+    read: list[bytes] = []
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    @penstock.consumer("clicks", "g")
+    def consumer(message: penstock.Message) -> None:
+        has_begun.set()
+        may_end.wait(20)
+        read.append(message.body)
+
+    worker = consume(consumer)
+    assert has_begun.wait(20)
+    worker.stop()
+    wait_for(lambda: all(not pump.feed.is_accepting for pump in pumps_of(worker)))
+    may_end.set()
+    worker.join()
+
+    assert read == [b"0"]
+    assert offset_of(ps, 0) == next(clicks.read(partition=0)).id

@@ -142,6 +142,9 @@ class GroupReading:
         if claimed is None:
             await asyncio.sleep(_LOOK_EVERY_S)
             return
+        if self._host.is_stopping:
+            await membership.release(partition)
+            return
         log.info("partition taken %s epoch=%d", self._name(partition), claimed.epoch)
         owned = self._own(membership, partition, claimed)
         self._owned[partition] = owned
@@ -179,7 +182,6 @@ class GroupReading:
     async def _hand_over(self, membership: Membership, partition: int) -> None:
         """Let what runs end, write down how far it has come, then let another member have it."""
         owned = self._owned[partition]
-        owned.source.is_stopping = True
         await self._host.withdraw([owned.pump], owned.tasks)
         await self._forget(membership, partition)
 

@@ -222,6 +222,8 @@ class Pump:
                 break
         if self.feed.is_between_requests:
             self._is_between.set()
+            if not self.feed.is_accepting:
+                self._worker.changed()  # the last batch of a log may end without a request
 
     def resume(self, step: Step | None) -> None:
         """Go on with a step that another driver was told, and could not do."""

@@ -396,7 +396,7 @@ class Worker:
         """
         self._is_renewed = True
         log.info("worker makes room for another id=%s running=%d", session.id, self._load())
-        for pump in self._pumps:
+        for pump in list(self._pumps):
             await pump.stop_accepting()
         if self._renewal.is_too_large:
             await self._stalls.give_back_waiting()
@@ -405,7 +405,7 @@ class Worker:
     async def _wind_down(self, session: AsyncWorkerSession) -> None:
         """Let running work end within the grace time; whatever is left then is given back."""
         log.info("worker stopping id=%s running=%d", session.id, self._load())
-        for pump in self._pumps:
+        for pump in list(self._pumps):
             await pump.stop_accepting()
         await self._stalls.give_back_waiting()
         try:
@@ -480,7 +480,7 @@ class Worker:
     @property
     def is_stopping(self) -> bool:
         """It is to begin nothing more."""
-        return self._stops > 0
+        return self._stops > 0 or self._is_renewed
 
     def drive(self, source: Source, is_async: bool) -> Pump:
         """What serves a partition."""

@@ -62,7 +62,7 @@ class LogSource(Source):
         self.position = offset
         """the last message that is done"""
         self.is_stopping = False
-        """nothing more is begun, not even of the messages that are held"""
+        """nothing more is begun, not even of messages that are held"""
         self.problem = ""
         """why it stands still"""
         self._advanced = advanced
@@ -79,6 +79,7 @@ class LogSource(Source):
         return inf if self.problem or self._is_committing else self._retry_at
 
     def claim(self, reported: Sequence[Context], limit: int, offer: int) -> Request:
+        self.is_stopping = False
         count = 1 if self._alone_until else self.consumer.page
         command = log_members.read_messages(
             self.keys, self.consumer.group, self.epoch, self.position, count
@@ -108,7 +109,8 @@ class LogSource(Source):
         return None
 
     def pass_on(self, is_busy: bool) -> None:
-        return None
+        # Between two messages, a partition can be let go at no cost.
+        self.is_stopping = not is_busy
 
     def hear(self, channel: str, message: bytes) -> Woken:
         if not message:
