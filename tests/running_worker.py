@@ -65,8 +65,8 @@ class RunningWorker:
         """
         worker = self.worker
         assert worker is not None
-        wait_for(lambda: self.error or worker._pumps)
-        [pump] = worker._pumps
+        wait_for(lambda: self.error or worker.serving.pumps)
+        [pump] = worker.serving.pumps
         return pump
 
     @property
@@ -78,7 +78,7 @@ class RunningWorker:
     def handoff(self) -> Any:
         """Where a thread of it waits for jobs."""
         assert self.worker is not None and self.pump is not None
-        return self.worker._handoff
+        return self.worker.serving.handoff
 
     @property
     def is_running(self) -> bool:

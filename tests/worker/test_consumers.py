@@ -48,7 +48,7 @@ def offset_of(ps: penstock.Penstock, partition: int, group: str = "g") -> str:
 
 def pumps_of(worker: RunningWorker) -> list[Pump]:
     assert worker.worker is not None
-    return worker.worker._pumps
+    return worker.worker.serving.pumps
 
 
 def sources_of(worker: RunningWorker) -> list[LogSource]:

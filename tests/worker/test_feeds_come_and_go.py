@@ -34,20 +34,20 @@ class Visitor:
     def give_up(self) -> None:
         worker = self._running.worker
         assert worker is not None and self._pump is not None
-        self._run(worker.withdraw([self._pump], self._tasks))
+        self._run(worker.serving.withdraw([self._pump], self._tasks))
 
     async def _take_up(self, queue: str, handle: Callable[..., Any]) -> None:
         worker = self._running.worker
         assert worker is not None
         client, executor = worker._client, worker._executor.threads
         session: AsyncWorkerSession = client.worker()
-        session.id, session.lease = worker.id, worker._pumps[0].source.lease
+        session.id, session.lease = worker.id, worker.serving.pumps[0].source.lease
         await session.start_work(queue)
         source = TaskSource(
             *(client.keys.queue(queue), worker.id, session.lease, handle, 1000, fixed(0), {})
         )
-        self._pump = Pump(Feed(source, executor), client, executor, worker)
-        self._tasks = worker.serve([self._pump])
+        self._pump = Pump(Feed(source, executor), client, executor, worker.serving)
+        self._tasks = worker.serving.serve([self._pump])
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
         assert self._running._loop is not None

@@ -155,7 +155,7 @@ def test_a_job_cancelled_in_a_worker_that_has_not_begun_it_never_runs(
 
     if behind.cancel() == "running":
         # Held ahead by the worker until it hears of it, or finds that it cannot begin it soon.
-        held = [context for pump in worker._pumps for context in pump.feed.held.values()]
+        held = [context for pump in worker.serving.pumps for context in pump.feed.held.values()]
         mine = [context for context in held if getattr(context, "job", "") == behind.id]
         wait_for(lambda: behind.state == "cancelled" or all(c.cancelled for c in mine))
     may_go_on.set()

@@ -215,7 +215,10 @@ def test_a_function_without_a_mark_is_refused_with_all_that_it_could_be(
     def patient(failures: int) -> float:
         return 1.0
 
-    with pytest.raises(HandlerNotFound, match=r"@penstock.job or @penstock.backoff\('name'\)"):
+    with pytest.raises(
+        HandlerNotFound,
+        match=r"@penstock.job, @penstock.consumer\(log, group\) or @penstock.backoff\('name'\)",
+    ):
         penstock.Worker(ps.settings, [in_thread, patient])
 
 

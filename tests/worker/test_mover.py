@@ -81,7 +81,7 @@ def test_a_running_worker_moves_what_was_left(
     server: RedisServer, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hurried = partial(finish_batches, every_s=0.01)
-    monkeypatch.setattr("penstock.worker.worker.finish_batches", hurried)
+    monkeypatch.setattr("penstock.worker.serving.finish_batches", hurried)
     done: list[bytes] = []
 
     async def prepare() -> None:

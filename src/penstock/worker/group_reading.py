@@ -32,11 +32,11 @@ _LEAVE_S = 5.0
 
 
 class Host(Protocol):
-    """The worker, as far as a group has to know it."""
+    """What a worker serves, as far as a group has to know it."""
 
     @property
     def is_stopping(self) -> bool: ...
-    def drive(self, source: Source, is_async: bool) -> Pump: ...
+    def partition_pump(self, source: Source, is_async: bool) -> Pump: ...
     def serve(self, pumps: list[Pump]) -> list[asyncio.Task[None]]: ...
     async def withdraw(self, pumps: list[Pump], tasks: list[asyncio.Task[None]]) -> None: ...
     async def drop(self, pumps: list[Pump], tasks: list[asyncio.Task[None]]) -> None: ...
@@ -168,7 +168,7 @@ class GroupReading:
             self._client.settings.max_payload,
             committer.advanced,
         )
-        pump = self._host.drive(source, self._consumer.is_async)
+        pump = self._host.partition_pump(source, self._consumer.is_async)
         return _Owned(source, pump, committer)
 
     async def _keep_committed(self, partition: int, owned: _Owned) -> None:

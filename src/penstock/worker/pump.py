@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from penstock.client.client import AsyncPenstock
     from penstock.worker.feed import Feed
+    from penstock.worker.serving import Serving
     from penstock.worker.source import Step
-    from penstock.worker.worker import Worker
 
 log = logging.getLogger("penstock.worker")
 
@@ -47,7 +47,7 @@ class Pump:
     """Sends what the feed wants to send, and gives the executor what comes."""
 
     def __init__(
-        self, feed: Feed, client: AsyncPenstock, executor: Executor, worker: Worker
+        self, feed: Feed, client: AsyncPenstock, executor: Executor, serving: Serving
     ) -> None:
         self.feed = feed
         self.source = feed.source
@@ -55,7 +55,7 @@ class Pump:
         self.lock = threading.Lock()
         """held in every call of the feed; short, and never across a request"""
         self._client = client
-        self._worker = worker
+        self._serving = serving
         self._loop = asyncio.get_running_loop()
         self._is_told = False
         """the loop knows that something has ended, and will report it"""
@@ -79,7 +79,7 @@ class Pump:
         source = self.source
         if source.is_closed or source.lease.is_lost:
             # Its task is another worker's by now, or about to be: nothing may be said about it.
-            self.tell(self._worker.room_made)
+            self.tell(self._serving.room_made)
             return
         source.prepare(context)
         outcomes = self.feed.outcomes
@@ -209,7 +209,7 @@ class Pump:
                     # Before outcomes are looked at, so that none is forgotten. While a request is
                     # under way, a slot need not tell again: nothing can be reported.
                     self._is_told = False
-                step = self.feed.next(monotonic(), self._worker.owed(self.feed))
+                step = self.feed.next(monotonic(), self._serving.owed(self.feed))
                 wake_at = self.feed.wake_at
             if step is None:
                 self._set_timer(wake_at)
@@ -223,7 +223,7 @@ class Pump:
         if self.feed.is_between_requests:
             self._is_between.set()
             if not self.feed.is_accepting:
-                self._worker.changed()  # the last batch of a log may end without a request
+                self._serving.changed()  # the last batch of a log may end without a request
 
     def resume(self, step: Step | None) -> None:
         """Go on with a step that another driver was told, and could not do."""
@@ -253,12 +253,12 @@ class Pump:
 
     def _begin(self, step: Begin) -> None:
         if step.is_first:
-            self._worker.work_found(self.feed)
+            self._serving.work_found(self.feed)
         executor, contexts = self.executor, step.contexts
         # Before the threads have them, as all that is done afterwards keeps these from beginning.
         is_behind = executor.load + len(contexts) > executor.slots
         if is_behind or self.feed.outcomes:
-            self._worker.tasks_wait()
+            self._serving.tasks_wait()
         executor.submit(contexts)
 
     def _set_timer(self, at: float) -> None:
@@ -291,9 +291,9 @@ class Pump:
             with self.lock:
                 self.feed.unanswered(request, monotonic())
         self.turn()
-        self._worker.room_made(self)
+        self._serving.room_made(self)
         if self.feed.lease.is_lost or not self.feed.is_accepting:
-            self._worker.changed()
+            self._serving.changed()
 
     async def _send(self, request: Request) -> None:
         store, command = self._client.store, request.command

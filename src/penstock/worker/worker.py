@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -23,22 +22,14 @@ from penstock.executors.mixed import MixedExecutor
 from penstock.model.workers import HEARTBEAT_MS, LEASE_MS, lease_clock
 from penstock.worker.coordinators import coordinator_for
 from penstock.worker.emptiness import wait_until_empty
-from penstock.worker.feed import Feed
 from penstock.worker.group_reading import GroupReading
 from penstock.worker.handlers import Handlers, as_handlers
-from penstock.worker.handoff import Handoff
 from penstock.worker.hooks import Lifespan
-from penstock.worker.mover import finish_batches
 from penstock.worker.order import QueueOrder
-from penstock.worker.pump import Pump
 from penstock.worker.renewal import Renewal
+from penstock.worker.serving import Serving
 from penstock.worker.source import QueueSource
-from penstock.worker.sources.jobs import JobSource
-from penstock.worker.sources.tasks import TaskSource
-from penstock.worker.stalls import StallWatch
 from penstock.worker.stop_requests import LEAVE_S
-from penstock.worker.totals import Totals
-from penstock.worker.wakeup import listen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -47,12 +38,9 @@ if TYPE_CHECKING:
     from penstock.connection.settings import Settings
     from penstock.worker.consumers import Consumer
     from penstock.worker.handlers import Function, Handler, Served
-    from penstock.worker.pump import Executor
-    from penstock.worker.source import Source
+    from penstock.worker.totals import Totals
 
 log = logging.getLogger("penstock.worker")
-
-_LOOK_EVERY_S = 10.0
 
 
 class Worker:
@@ -95,7 +83,6 @@ class Worker:
         self._client = AsyncPenstock(replace(settings, retry_for_s=None))
         handlers = as_handlers(handlers)
         self._handlers = handlers
-        self._order = QueueOrder(handlers.queues, strict, weights or {})
         self._grace_s = grace_s
         self._ends_when_empty = until_empty
         self._options: dict[str, Any] = {
@@ -106,18 +93,12 @@ class Worker:
         }
         functions = [f for types in handlers.jobs.values() for f in types.values()]
         self._executor = MixedExecutor(concurrency, functions, modules)
-        self._pumps: list[Pump] = []
-        """one for each queue that it serves"""
-        self._handoff: Handoff | None = None
-        self._tasks: list[asyncio.Task[None]] = []
-        """what goes on while it lives; a failure of one ends it"""
-        self._totals = Totals()
-        """of feeds that are gone"""
+        order = QueueOrder(handlers.queues, strict, weights or {})
         self._renewal = Renewal(max_jobs, max_memory)
+        self.serving = Serving(self._client, handlers, self._executor, order, self._renewal)
+        """what it serves while it lives"""
         self._is_renewed = False
         """it ends so that another can take its place"""
-        self._resources: Any = None
-        """what the lifespan hook has yielded"""
         self._stops = 0
         self._is_abandoned = False
         self._is_registered = False
@@ -133,9 +114,6 @@ class Worker:
         """it has ended without leaving, as something ran beyond the grace time"""
         self.unended: list[str] = []
         """what still runs, though the worker has ended"""
-        self._is_paused: Callable[[], bool] = lambda: False
-        self._stalls = StallWatch(self._executor, self._pumps, self.changed)
-        self._changed = asyncio.Event()
         self._stop_asked = asyncio.Event()
         self.on_registered: Callable[[str], None] = lambda worker: None
         """is told every id under which this worker registers, before it starts anything, and the
@@ -155,10 +133,7 @@ class Worker:
     @property
     def totals(self) -> Totals:
         """What it has done so far."""
-        totals = self._totals
-        for pump in self._pumps:
-            totals = totals.plus(*pump.feed.totals)
-        return totals
+        return self.serving.totals
 
     @property
     def is_renewed(self) -> bool:
@@ -169,7 +144,7 @@ class Worker:
         """Work until `stop` is called."""
         self._renewal.check()
         lifespan = Lifespan(self._handlers.hooks.lifespan)
-        self._resources = await lifespan.start()
+        self.serving.resources = await lifespan.start()
         try:
             await self._run()
         finally:
@@ -205,9 +180,10 @@ class Worker:
         Called again: end at once.
         """
         self._stops += 1
+        self.serving.is_stopping = True
         self.on_stop(self._stops)
         self._stop_asked.set()
-        self._changed.set()
+        self.serving.changed()
 
     async def _keep_living(self) -> None:
         await self._client.open()
@@ -242,12 +218,12 @@ class Worker:
 
     async def _live(self) -> None:
         """One incarnation, from registration to the loss of the lease or a stop."""
-        is_broken = False
+        is_broken, serving = False, self.serving
         session = self._client.worker(**self._options)
         loop = asyncio.get_running_loop()
 
         def tell() -> None:
-            loop.call_soon_threadsafe(self._changed.set)
+            loop.call_soon_threadsafe(serving.changed)
 
         def pause(is_paused: bool) -> None:
             loop.call_soon_threadsafe(self._pause, is_paused)
@@ -271,18 +247,9 @@ class Worker:
             if self._handlers.jobs and len(queues) > 1:
                 # Whose turn it is among its queues is decided by the worker, when it asks.
                 log.info("several queues, so jobs are asked for and none is handed over")
-            self.serve([self._pump(session, queue) for queue in queues])
-            self._is_paused = lambda: session.heartbeat.is_paused
-            self._tasks += [
-                asyncio.create_task(self._reading(session, consumer).run())
-                for consumer in self._handlers.consumers
-            ]
-            self._tasks.append(asyncio.create_task(self._look()))
-            self._tasks.append(asyncio.create_task(self._renewal.watch(self.changed)))
-            if self._ends_when_empty:
-                self._tasks.append(asyncio.create_task(self._stop_when_empty()))
-            await self._until(
-                lambda: self._stops > 0 or session.lease.is_lost or self._has_done_enough()
+            self._serve(session, queues)
+            await serving.until(
+                lambda: self._stops > 0 or session.lease.is_lost or serving.has_done_enough
             )
             if not self._stops and not session.lease.is_lost:
                 await self._end_what_runs(session)
@@ -294,7 +261,7 @@ class Worker:
             is_broken = self.owns_loop and not self._is_abandoned
             raise
         finally:
-            await self._end_pumps()
+            await serving.end()
             if is_broken:
                 await arun_blocking(session.heartbeat.stop)
             else:
@@ -324,97 +291,42 @@ class Worker:
             raise mistake
         return joined
 
-    def serve(self, pumps: list[Pump]) -> list[asyncio.Task[None]]:
-        """Begin to serve these queues; others may be served already. Returns what goes on then."""
-        store = self._client.store
-        tasks = listen(store, pumps) if pumps else []
-        for pump in pumps:
-            tasks.append(asyncio.create_task(self._drive(pump)))
-            if isinstance(pump.source, QueueSource):
-                batches = finish_batches(store, pump.source.keys, pump.source.kind)
-                tasks.append(asyncio.create_task(batches))
-        self._pumps += pumps
-        self._tasks += tasks
-        self._changed.set()
-        return tasks
-
-    async def _drive(self, pump: Pump) -> None:
-        """Serve one queue. If it was deleted and holds something else now, the others go on."""
-        try:
-            await pump.serve()
-        except WrongKind as error:
-            if len(self._pumps) == 1:
-                raise
-            log.error("queue is not served any more: %s", error)
-            pump.close()  # it holds nothing: a queue is gone only when nothing of it runs
-            self._pumps.remove(pump)
-            self._totals = self._totals.plus(*pump.feed.totals)
-            await asyncio.Event().wait()  # one of the tasks that end by being cancelled
-
-    async def withdraw(self, pumps: list[Pump], tasks: list[asyncio.Task[None]]) -> None:
-        """Cease to serve these queues while others go on: what runs of them ends first."""
-        for pump in pumps:
-            await pump.stop_accepting()
-            await pump.drained()
-        await self.drop(pumps, tasks)
-
-    async def drop(self, pumps: list[Pump], tasks: list[asyncio.Task[None]]) -> None:
-        """The same at once: whatever comes of what runs is dropped. Again is harmless."""
-        for pump in pumps:
-            pump.close()
-            if pump in self._pumps:
-                self._pumps.remove(pump)
-                self._totals = self._totals.plus(*pump.feed.totals)
-        for task in tasks:
-            if task in self._tasks:
-                self._tasks.remove(task)
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _end_pumps(self) -> None:
-        if self._handoff is not None:
-            self._handoff.dismiss()
-            self._handoff = None
-        for pump in self._pumps:
-            pump.close()
-        tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await self._stalls.close()
-        self._totals = self.totals
-        self._pumps.clear()
-
-    def _has_done_enough(self) -> bool:
-        renewal = self._renewal
-        is_asking = any(not pump.feed.is_between_requests for pump in self._pumps)
-        return renewal.is_too_large or (renewal.budget.is_spent and not is_asking)
+    def _serve(self, session: AsyncWorkerSession, queues: list[str]) -> None:
+        """Begin with everything that goes on while this incarnation lives."""
+        serving = self.serving
+        serving.is_paused = lambda: session.heartbeat.is_paused
+        serving.serve([serving.queue_pump(session, queue) for queue in queues])
+        readings = [self._reading(session, it).run() for it in self._handlers.consumers]
+        beside = [*readings, serving.look(), self._renewal.watch(serving.changed)]
+        if self._ends_when_empty:
+            beside.append(self._stop_when_empty())
+        serving.tasks += [asyncio.create_task(work) for work in beside]
 
     async def _end_what_runs(self, session: AsyncWorkerSession) -> None:
         """Take nothing more, and wait for what runs as long as nobody asks to stop: another process
         takes this one's place, and that is to cost no job anything.
         """
-        self._is_renewed = True
-        log.info("worker makes room for another id=%s running=%d", session.id, self._load())
-        for pump in list(self._pumps):
-            await pump.stop_accepting()
+        serving = self.serving
+        self._is_renewed = serving.is_stopping = True
+        log.info("worker makes room for another id=%s running=%d", session.id, serving.load)
+        await serving.stop_accepting()
         if self._renewal.is_too_large:
-            await self._stalls.give_back_waiting()
-        await self._until(lambda: self._stops > 0 or session.lease.is_lost or self._is_done())
+            await serving.stalls.give_back_waiting()
+        await serving.until(lambda: self._stops > 0 or session.lease.is_lost or serving.is_done)
 
     async def _wind_down(self, session: AsyncWorkerSession) -> None:
         """Let running work end within the grace time; whatever is left then is given back."""
-        log.info("worker stopping id=%s running=%d", session.id, self._load())
-        for pump in list(self._pumps):
-            await pump.stop_accepting()
-        await self._stalls.give_back_waiting()
+        serving = self.serving
+        log.info("worker stopping id=%s running=%d", session.id, serving.load)
+        await serving.stop_accepting()
+        await serving.stalls.give_back_waiting()
         try:
             async with asyncio.timeout(self._grace_s):
-                await self._until(
-                    lambda: self._stops > 1 or session.lease.is_lost or self._is_done()
+                await serving.until(
+                    lambda: self._stops > 1 or session.lease.is_lost or serving.is_done
                 )
         except TimeoutError:
-            log.warning("grace time is over id=%s running=%d", session.id, self._load())
+            log.warning("grace time is over id=%s running=%d", session.id, serving.load)
 
     async def _leave(self, session: AsyncWorkerSession) -> None:
         if self._is_abandoned:
@@ -443,121 +355,21 @@ class Worker:
         await self._executor.close()
         return self.owns_process and is_cut_short
 
-    def _pump(self, session: AsyncWorkerSession, queue: str) -> Pump:
-        """What serves one queue."""
-        keys, max_payload = self._client.keys.queue(queue), self._client.settings.max_payload
-        about = keys, session.id, session.lease
-        functions = self._handlers.jobs.get(queue)
-        if functions is None:
-            handler = self._handlers.tasks[queue]
-            executor = self._executor.coroutines if handler.is_async else self._executor.threads
-            waits = handler.backoff, self._handlers.backoffs
-            handle = self._handlers.hooks.around(handler.function, handler.is_async)
-            tasks = TaskSource(*about, handle, max_payload, *waits)
-            return self._driven(session, tasks, executor)
-        # What is handed over could be more than the worker may still do.
-        is_only_one = len(self._handlers.queues) == 1 and not self._renewal.is_by_count
-        is_handed_over = is_only_one and all(function.in_thread for function in functions.values())
-        runs_in = self._executor.threads if is_handed_over else self._executor
-        jobs = JobSource(
-            *(*about, functions, self._handlers.backoffs, max_payload, runs_in.cancel),
-            takes_pushed=is_only_one,
-        )
-        jobs.handle = self._handlers.hooks.around(jobs.handle, None)
-        pump = self._driven(session, jobs, runs_in)
-        if is_handed_over:
-            settings = replace(self._client.settings, dialect=self._client.store.dialect)
-            threads = self._executor.threads
-            self._handoff = Handoff(pump, jobs, settings, threads, self.tasks_wait)
-        return pump
-
     def _reading(self, session: AsyncWorkerSession, consumer: Consumer) -> GroupReading:
         """What reads one log for one group."""
         coordinator = coordinator_for(consumer, self._client)
         about = coordinator, consumer, session.id, session.lease
-        return GroupReading(self, self._client, *about)
-
-    @property
-    def is_stopping(self) -> bool:
-        """It is to begin nothing more."""
-        return self._stops > 0 or self._is_renewed
-
-    def drive(self, source: Source, is_async: bool) -> Pump:
-        """What serves a partition."""
-        source.resources = self._resources
-        executor = self._executor.coroutines if is_async else self._executor.threads
-        feed = Feed(source, executor, is_paused=self._is_paused(), prefetches=False)
-        return Pump(feed, self._client, executor, self)
-
-    def _driven(self, session: AsyncWorkerSession, source: Source, executor: Executor) -> Pump:
-        source.resources = self._resources
-        is_paused, budget = session.heartbeat.is_paused, self._renewal.budget
-        feed = Feed(source, executor, is_paused=is_paused, budget=budget)
-        return Pump(feed, self._client, executor, self)
-
-    # What the pumps say and ask.
-
-    def changed(self) -> None:
-        self._changed.set()
-
-    def tasks_wait(self) -> None:
-        """See to it that they do not wait long."""
-        self._stalls.watch()
-
-    def room_made(self, by: Pump | None = None) -> None:
-        if self._renewal.budget.is_spent:
-            self.changed()
-        for pump in self._pumps:
-            if pump is not by and pump.feed.wants_work:
-                pump.happen(pump.feed.room_made)
-
-    def owed(self, feed: Feed) -> int:
-        return self._order.owed(feed, [pump.feed for pump in self._pumps])
-
-    def work_found(self, feed: Feed) -> None:
-        self._order.work_found(feed, [pump.feed for pump in self._pumps])
-
-    def _pause(self, is_paused: bool) -> None:
-        log.info("worker %s id=%s", "paused" if is_paused else "resumed", self.id)
-        for pump in self._pumps:
-            pump.pause(is_paused)
-
-    async def _until(self, condition: Callable[[], bool]) -> None:
-        """Wait for a condition, looked at whenever something changed. A failed task of ours is
-        raised here.
-        """
-        while True:
-            self._changed.clear()
-            if condition():
-                return
-            change = asyncio.create_task(self._changed.wait())
-            try:
-                await asyncio.wait([change, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                change.cancel()
-            for task in self._tasks:
-                if task.done():
-                    task.result()
-            self._stalls.check()
+        return GroupReading(self.serving, self._client, *about)
 
     async def _stop_when_empty(self) -> None:
-        queues = [p.source.queue for p in self._pumps if isinstance(p.source, QueueSource)]
-        await wait_until_empty(self._client, self._handlers, queues, lambda: self._load() == 0)
+        serving = self.serving
+        queues = [p.source.queue for p in serving.pumps if isinstance(p.source, QueueSource)]
+        await wait_until_empty(self._client, self._handlers, queues, lambda: serving.load == 0)
         log.info("queues are empty id=%s", self.id)
         if not self._stops:
             self.stop()
         await asyncio.Event().wait()  # one of the tasks that end by being cancelled
 
-    async def _look(self) -> None:
-        """A wake-up can be lost on its way. This is the most that it costs."""
-        while True:
-            await asyncio.sleep(_LOOK_EVERY_S * random.uniform(0.5, 1.5))
-            for pump in self._pumps:
-                pump.look_again()
-
-    def _load(self) -> int:
-        """Tasks held and not done."""
-        return sum(pump.feed.load for pump in self._pumps)
-
-    def _is_done(self) -> bool:
-        return all(pump.feed.is_done for pump in self._pumps)
+    def _pause(self, is_paused: bool) -> None:
+        log.info("worker %s id=%s", "paused" if is_paused else "resumed", self.id)
+        self.serving.pause(is_paused)
