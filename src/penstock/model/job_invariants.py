@@ -1,16 +1,18 @@
 """What is true of a queue of jobs at every instant.
 
 As `model/invariants.py` for plain tasks: pure checks of a snapshot, asked by `penstock fsck`, the
-simulation and the tests alike. `model/job_places.py` has those about where jobs stand.
+simulation and the tests alike. `model/job_places.py` has those about where jobs stand,
+`model/job_count_invariants.py` those about counts.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from penstock.model.batch_invariants import batch_violations
 from penstock.model.invariants import violations
+from penstock.model.job_count_invariants import counts_agree, counts_are_recounts
 from penstock.model.job_places import (
     jobs_are_in_one_place,
     jobs_can_be_read,
@@ -21,13 +23,13 @@ from penstock.model.job_places import (
     violation_of,
 )
 from penstock.model.job_snapshot import HAS_ATTEMPTS, HAS_LOG, HAS_PROGRESS
-from penstock.model.jobs import FINAL_STATES, JOB_STATES, MAX_CRASHES, MAX_LAPSES, WAITING_STATES
+from penstock.model.jobs import FINAL_STATES, MAX_CRASHES, MAX_LAPSES, WAITING_STATES
 from penstock.model.log_invariants import log_violations
 from penstock.model.schedule_invariants import settings_are_there, slots_belong_to_schedules
 from penstock.model.violations import Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
     from penstock.model.job_snapshot import JobSnapshot
     from penstock.model.snapshot import Snapshot
@@ -38,8 +40,6 @@ _HOLDS_UNTIL = {
     "scheduled": ("scheduled",),
 }
 """The states in which a job may hold its unique key, by how long the key is taken."""
-
-_BYTES = ("waiting_bytes", "kept_bytes")
 
 _MENDED = ("unique_jobs", "suspects", "progress", "page", "due", "finished", "buried")
 """Where an entry that is no id can be removed, as that of a job which is gone."""
@@ -134,81 +134,6 @@ def listings_are_right(queue: JobSnapshot) -> Iterator[Violation]:
             is_repairable=True,
             kind="empty_page" if is_empty else "page_not_listed",
             subject=subject(listing, page),
-        )
-
-
-def counts_are_recounts(queue: JobSnapshot) -> Iterator[Violation]:
-    """I12: what is counted is what a recount finds: jobs by listing, jobs that run by key, and the
-    bytes that wait and are kept. Proves that what is shown and what is limited is what is there.
-    """
-    if not queue.is_exact:
-        return
-    stored = [job for job in queue.jobs.values() if job.has_record]
-    listings = Counter(name for job in stored for name in job.head.listings(job.state))
-    busy = Counter(job.head.key for job in stored if job.state == "running" and job.head.key)
-    waiting = sum(job.bytes for job in stored if job.state in WAITING_STATES)
-    kept = sum(
-        job.bytes + job.outcome_bytes
-        for job in stored
-        if job.state in FINAL_STATES and not job.is_kept_for_batch
-    )
-    bytes_ = dict(zip(_BYTES, (waiting, kept), strict=True))
-    totals = queue.totals
-    # A count of nothing is not kept, but for how many jobs run, of all and of a type.
-    may_be_nothing = ("uA:", "uT:")
-    counts = {
-        name: count
-        for name, count in queue.counts.items()
-        if count or not name.startswith(may_be_nothing)
-    }
-    recounts: tuple[tuple[str, Mapping[str, int], Mapping[str, int]], ...] = (
-        ("meta", counts, listings),
-        ("busy", queue.busy, busy),
-        ("meta", {name: totals.count(name) for name in _BYTES}, bytes_),
-    )
-    for where, counted, found in recounts:
-        for name in counted.keys() | found.keys():
-            is_counter = where == "meta" and name in _BYTES
-            is_zero = counted.get(name) == 0 and not is_counter
-            excess = counted.get(name, 0) - found.get(name, 0)
-            if excess or is_zero:
-                yield Violation(
-                    "I12",
-                    queue.queue,
-                    f"{counted.get(name, 0)} are counted in {where} as {name!r}, {excess} too many",
-                    is_repairable=True,
-                    kind="count_is_wrong",
-                    subject=subject(where, name),
-                    excess=excess,
-                )
-
-
-def counts_agree(queue: JobSnapshot) -> Iterator[Violation]:
-    """I12, at one instant also on a busy queue: as many jobs are counted in each state as stand in
-    the place of that state.
-    """
-    totals = queue.totals
-    states, sizes = totals.states, totals.sizes
-    finished = states.get("done", 0) + states.get("cancelled", 0)
-    pairs = {
-        "jobs": sum(states.get(state, 0) for state in JOB_STATES),
-        "due": states.get("scheduled", 0),
-        "finished": finished,
-        "buried": states.get("dead", 0),
-    }
-    for place, counted in pairs.items():
-        yield from _unequal(queue, place, counted, sizes.get(place, 0))
-    yield from _unequal(queue, "running", states.get("running", 0), sum(totals.held.values()))
-
-
-def _unequal(queue: JobSnapshot, place: str, counted: int, found: int) -> Iterator[Violation]:
-    if counted != found:
-        yield Violation(
-            "I12",
-            queue.queue,
-            f"{counted} jobs are counted in the states of {place!r}, but {found} are there",
-            kind="states_add_up",
-            subject=place,
         )
 
 
