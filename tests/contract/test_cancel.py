@@ -43,7 +43,7 @@ def test_cancelling_in_an_absent_queue_does_not_create_it(
     assert ps.queues() == []
 
 
-def test_a_running_copy_goes_on_and_whoever_listens_is_told(
+def test_a_running_copy_goes_on_and_its_worker_is_told(
     queue: penstock.Queue,
     worker: penstock.WorkerSession,
     keys: QueueKeys,

@@ -251,7 +251,7 @@ def test_what_is_no_id_is_named_with_where_it_stands(
     }
 
 
-def test_a_key_whose_window_is_open_stays_taken_whoever_has_it(
+def test_a_key_whose_window_is_open_stays_taken_by_any_job(
     ps: penstock.Penstock, server: RedisServer, keys: QueueKeys
 ) -> None:
     build(ps)

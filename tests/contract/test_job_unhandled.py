@@ -36,7 +36,9 @@ def ear(ps: penstock.Penstock, mailer: Hand) -> Iterator[Ear]:
     ear.close()
 
 
-def test_a_wake_up_goes_on_to_whoever_handles_what_was_put_aside(mailer: Hand, ear: Ear) -> None:
+def test_a_wake_up_goes_on_to_a_worker_that_handles_what_was_put_aside(
+    mailer: Hand, ear: Ear
+) -> None:
     assert mailer.claim().word == "empty"
 
     assert ear.hear_the_rest() == [b""]

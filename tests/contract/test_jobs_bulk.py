@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from tests.contract.job_workers import Hand
 
 
-def test_whoever_moves_many_jobs_is_told_how_far_it_is(mail: penstock.Jobs, hand: Hand) -> None:
+def test_a_caller_that_moves_many_jobs_is_told_how_far_it_is(
+    mail: penstock.Jobs, hand: Hand
+) -> None:
     mail.add_many("email", [{}] * 1100)
     seen: list[int] = []
 

@@ -116,7 +116,7 @@ def test_a_worker_takes_no_more_than_it_said(
     assert taker.take_named(5) == [1, 2, 3]
 
 
-def test_whoever_gets_something_by_asking_is_handed_nothing(
+def test_a_worker_that_gets_something_by_asking_is_handed_nothing(
     mail: penstock.Jobs, ps: penstock.Penstock, listen: Callable[[str], Ear]
 ) -> None:
     taker = Taker(ps, listen, "taker")
@@ -129,7 +129,7 @@ def test_whoever_gets_something_by_asking_is_handed_nothing(
     assert counts(mail) == {"running": 1, "ready": 1}
 
 
-def test_whoever_does_not_offer_is_woken(
+def test_a_worker_that_does_not_offer_is_woken(
     mail: penstock.Jobs, ps: penstock.Penstock, listen: Callable[[str], Ear]
 ) -> None:
     taker = Taker(ps, listen, "taker")

@@ -245,7 +245,7 @@ def test_a_paused_queue_hands_out_nothing_and_what_runs_goes_on(
     assert hand.run_all() == [2]
 
 
-def test_a_pause_outlives_whoever_asked_for_it(
+def test_a_pause_outlives_the_client_that_asked_for_it(
     any_store: RedisServer | RedisCluster, namespace: str, mail: penstock.Jobs, hand: Hand
 ) -> None:
     mail.add("email", 1)

@@ -81,7 +81,7 @@ def client_that_has_waited(url: str, namespace: str, hand: Hand) -> penstock.Pen
     return client
 
 
-def test_whoever_waits_reads(mail: penstock.Jobs, hand: Hand, readers: Readers) -> None:
+def test_a_thread_that_waits_reads(mail: penstock.Jobs, hand: Hand, readers: Readers) -> None:
     for number in range(5):
         assert ask(mail, hand, number) == number
 
@@ -147,7 +147,7 @@ def test_results_that_are_not_told_are_looked_up(
 
 
 @pytest.mark.parametrize("is_kept", [True, False])
-def test_whoever_reads_tells_others_who_wait_for_the_same_job(
+def test_a_thread_that_reads_tells_others_that_wait_for_the_same_job(
     ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand, readers: Readers, is_kept: bool
 ) -> None:
     job = mail.add("email", keep=is_kept)
@@ -232,7 +232,7 @@ def test_many_wait_in_all_ways_at_once(
     assert [job.result(0) for job in sent] == list(range(40))
 
 
-def test_a_client_that_is_closed_tells_whoever_reads(
+def test_a_client_that_is_closed_tells_the_thread_that_reads(
     any_store: RedisServer | RedisCluster, namespace: str, hand: Hand
 ) -> None:
     client = client_that_has_waited(any_store.url, namespace, hand)
@@ -315,7 +315,7 @@ def test_an_interrupt_at_any_time_leaves_everything_as_it_should_be(
     assert ask(mail, hand, "and again") == "and again"
 
 
-def test_a_client_can_be_closed_by_a_signal_handler_of_whoever_reads(
+def test_a_client_can_be_closed_by_a_signal_handler_of_the_thread_that_reads(
     any_store: RedisServer | RedisCluster, namespace: str, hand: Hand
 ) -> None:
     client = client_that_has_waited(any_store.url, namespace, hand)

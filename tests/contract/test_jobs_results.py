@@ -69,7 +69,7 @@ def test_a_result_comes_back_as_it_was(mail: penstock.Jobs, hand: Hand, value: A
     assert type(job.result(5)) is type(value)
 
 
-def test_a_result_is_there_for_whoever_began_to_wait_before(
+def test_a_result_is_there_for_a_caller_that_began_to_wait_before(
     waiter: penstock.Penstock, mail: penstock.Jobs, hand: Hand
 ) -> None:
     job = mail.add("email")
@@ -127,7 +127,7 @@ ENDINGS: dict[str, tuple[Callable[[penstock.Job[Any]], object], type[Exception],
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_whoever_waits_hears_that_there_will_be_no_result(
+def test_a_caller_that_waits_hears_that_there_will_be_no_result(
     waiter: penstock.Penstock, mail: penstock.Jobs, ending: str
 ) -> None:
     end, error, message = ENDINGS[ending]
@@ -142,7 +142,7 @@ def test_whoever_waits_hears_that_there_will_be_no_result(
             result.result(20)
 
 
-def test_whoever_waits_hears_that_the_queue_was_deleted(
+def test_a_caller_that_waits_hears_that_the_queue_was_deleted(
     waiter: penstock.Penstock, mail: penstock.Jobs
 ) -> None:
     job = mail.add("email")
@@ -392,7 +392,7 @@ def test_two_thousand_waiters_share_one_connection(
     assert (len(ended), left) == (2000, [])
 
 
-def test_whoever_waits_is_not_hurt_by_a_lost_connection(
+def test_a_caller_that_waits_is_not_hurt_by_a_lost_connection(
     any_store: RedisServer | RedisCluster,
     waiter: penstock.Penstock,
     mail: penstock.Jobs,
@@ -521,7 +521,7 @@ def channels_of(client: penstock.Penstock) -> list[EndingChannel]:
     return [channel for watch in watches for channel in watch._awaited.channels.values()]
 
 
-def test_whoever_has_waited_hears_of_later_jobs_without_asking(
+def test_a_caller_that_has_waited_hears_of_later_jobs_without_asking(
     ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
 ) -> None:
     first = mail.add("email")
@@ -554,7 +554,7 @@ def test_an_end_that_comes_before_anybody_waits_is_looked_up(
     assert job.result(20) == "early"
 
 
-def test_a_job_that_was_sent_back_is_not_dead_for_whoever_waits_now(
+def test_a_job_that_was_sent_back_is_not_dead_for_a_caller_that_waits_now(
     ps: penstock.Penstock, mail: penstock.Jobs, hand: Hand
 ) -> None:
     [watch] = watches_after_waiting(ps, mail, hand)

@@ -207,7 +207,7 @@ def test_running_and_finished_jobs_do_not_count_against_the_length(
         mail.add("email", b"d")
 
 
-def test_whoever_can_wait_waits_for_room(mail: penstock.Jobs, hand: Hand) -> None:
+def test_a_sender_that_can_wait_waits_for_room(mail: penstock.Jobs, hand: Hand) -> None:
     mail.configure(max_length=1)
     mail.add("email", 1)
 

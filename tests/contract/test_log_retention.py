@@ -1,4 +1,4 @@
-"""A log keeps what it is told to keep, and whoever misses something is told."""
+"""A log keeps what it is told to keep, and a reader that misses something is told."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def test_a_slot_that_passed_while_it_was_worked_out_is_not_stored(
     assert [state.schedule.name for state in ps.schedules(QUEUE).list()] == ["nightly"]
 
 
-def test_whoever_brought_the_queue_into_being_is_not_refused(
+def test_the_client_that_brought_the_queue_into_being_is_not_refused(
     ps: penstock.Penstock, operations: Iterator[Operation]
 ) -> None:
     keys = ps.keys.queue(QUEUE)

@@ -164,7 +164,7 @@ def test_a_deliberate_bug_in_jobs_is_found(
     assert mutation.found_by in outcome.failures[0]
 
 
-def test_whoever_is_called_hears_it() -> None:
+def test_a_listener_that_is_called_hears_it() -> None:
     """Half of the seeds have listeners, for which the scripts are changed."""
     texts = [script.text(SIMULATED) for script in scripts("jobs")]
     changed = [text for text in texts if with_hearing(text) != text]

@@ -150,7 +150,7 @@ def test_a_commit_lets_go_what_was_read(world: HistoryWorld, short: penstock.Job
     assert mark.reader == "lake"
 
 
-def test_a_run_that_is_over_is_marked_by_whoever_ran_it(
+def test_a_run_that_is_over_is_marked_by_the_driver_that_ran_it(
     world: HistoryWorld, ps: penstock.Penstock
 ) -> None:
     world.end_jobs(3)

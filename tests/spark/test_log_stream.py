@@ -190,7 +190,7 @@ def test_nothing_is_trimmed_of_a_partition_that_was_empty_when_it_was_marked(
     assert len(stream.next_batch()) == 2000
 
 
-def test_a_run_that_is_over_is_marked_by_whoever_ran_it(
+def test_a_run_that_is_over_is_marked_by_the_driver_that_ran_it(
     world: LogWorld, ps: penstock.Penstock
 ) -> None:
     world.append(6)

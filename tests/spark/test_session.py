@@ -96,7 +96,7 @@ def test_options_given_in_sql_arrive(
         ({"queue": "mail", "url": "http://:sesame@host"}, "the store URL begins with 'http'"),
     ],
 )
-def test_wrong_options_are_told_to_whoever_reads(
+def test_wrong_options_are_told_to_the_reader(
     read: DataFrameReader, options: dict[str, str], message: str
 ) -> None:
     with pytest.raises(AnalysisException, match=message) as caught:

@@ -61,7 +61,7 @@ ONCE = [
 
 @pytest.mark.parametrize("second", ONCE)
 @pytest.mark.parametrize("first", ONCE)
-def test_each_request_counts_once_whoever_is_told(
+def test_each_request_counts_once_however_it_comes(
     group: Group, first: object, second: object
 ) -> None:
     assert first(group) == 1  # type: ignore[operator]

@@ -62,7 +62,7 @@ def test_a_client_that_waited_for_nothing_for_long_can_still_wait(
     assert in_thread.on(ps).send("describe itself").result(20)
 
 
-def test_whoever_waits_is_told_when_the_client_is_closed(
+def test_a_caller_that_waits_is_told_when_the_client_is_closed(
     server: RedisServer, namespace: str
 ) -> None:
     errors: list[BaseException] = []

@@ -168,7 +168,7 @@ def ask_both(process: subprocess.Popen[str]) -> None:
 
 
 @pytest.mark.parametrize("ask", [ask_the_supervisor, ask_the_worker, ask_both])
-def test_whoever_is_asked_to_stop_lets_what_runs_come_to_its_end(
+def test_a_worker_that_is_asked_to_stop_lets_what_runs_come_to_its_end(
     waiting: tuple[subprocess.Popen[str], penstock.Job[Any]],
     tmp_path: Path,
     ask: Callable[[subprocess.Popen[str]], None],

@@ -165,7 +165,7 @@ def _run(
     if is_process and CAN_SUPERVISE and not is_alone:
         return supervise(settings, grace_s, work)
     status = work(SharedMemory() if is_process else None)
-    # Without a parent, it is up to whoever started this to start it again.
+    # Without a parent, the program that started this one has to start it again.
     return 0 if status == RENEWED else status
 
 
