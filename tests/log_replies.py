@@ -29,6 +29,16 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
     "trim_partition": {"ok": [b"ok", 2, 70, 0]},
     "delete_log": {"ok": [b"ok", b"5", b"2", b"i1", b"sessions"]} | ABSENT,
     "delete_partition": {"ok": [b"ok", 2], "other_log": [b"other_log", b"6"]},
+    "prepare_stages": NO_PARTITION | {"ok": [b"ok", b"5"], "stage_lost": [b"stage_lost", 0]},
+    "decide_append": OK
+    | {
+        "known": [b"known", 1, b"t1"],
+        "unfinished": [b"unfinished", b"t1"],
+        "too_late": [b"too_late"],
+        "no_log": [b"no_log"],
+    },
+    "move_messages": NO_PARTITION | {"ok": [b"ok", 2, 1], "empty": [b"empty"]},
+    "drop_prepared": {"ok": [b"ok", 1]},
     "note_group": OK | ABSENT | TOO_MANY,
     "take_partition": {"ok": [b"ok", b"7", b"5-0", b"6"]} | STALE | TOO_MANY | NO_PARTITION,
     "commit_offset": OK | STALE | {"back": [b"back", b"6-0"]},

@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from penstock.codec.chunks import pack_chunk
 from penstock.connection.wire import pack_ahead
 from penstock.model.logs import LogFacts, Message
 from penstock.store.command import Command, Operation
-from penstock.store.commands import log_groups, log_members, logs, queues
+from penstock.store.commands import log_batches, log_groups, log_members, logs, queues, staging
 from penstock.store.script import scripts
 
 if TYPE_CHECKING:
@@ -20,7 +21,14 @@ SCRIPTS = {script.name: script for script in scripts("logs")}
 """Every script on logs, by name."""
 LANE = "sample"
 GROUP = "sessions"
-NO_LOG = {"born": "1", "epoch": 1, "error": "1-0", "old": "1-0", "last": "2-0"}
+NO_LOG = {
+    "entry": "t1 0 1 2 b1",
+    "born": "1",
+    "epoch": 1,
+    "error": "1-0",
+    "old": "1-0",
+    "last": "2-0",
+}
 """What a sample that is never sent is about."""
 
 
@@ -49,7 +57,13 @@ def sample_log_world(store: Store, keys: NamespaceKeys) -> dict[str, Any]:
     run(log_members.keep_member(log, GROUP, "w1", 60_000, 1, 1, joins=True))
     run(log_members.own_partition(log, GROUP, "w1", 0))
     run(log_members.pause_reading(part, facts.born, "others", is_paused=True))
+    chunk = pack_chunk([b"a", b"", b"", b"", b"b", b"k", b"", b""])
+    run(staging.stage_chunk(part, "b1", "s1", 0, chunk, 10**6))
+    run(staging.stage_chunk(part, "b2", "s2", 0, chunk, 10**6))
+    run(log_batches.prepare_stages(part, facts.born, "t1", "b1", 0, {"s1": 1}))
+    run(log_batches.decide_append(log, facts.born, "b1", 0, "t1", "", 10**13))
     return {
+        "entry": store.call(part.prepared, "HGET", part.prepared, "s1").decode(),
         "born": facts.born,
         "epoch": taken.epoch,
         "error": error,
@@ -77,6 +91,10 @@ def sample_log_commands(
         logs.trim_partition(part, operation, world["last"], force=True),
         logs.delete_log(log, operation),
         logs.delete_partition(part, born, [GROUP, "others"]),
+        log_batches.prepare_stages(part, born, "t2", "b2", 0, {"s2": 1, "s1": 1}),
+        log_batches.decide_append(log, born, "b1", 1, "t2", "t1", 10**13),
+        log_batches.move_messages(part, born, "s1"),
+        log_batches.drop_prepared(part, "s1", world["entry"]),
         log_groups.note_group(log, "others"),
         log_groups.take_partition(part, operation, born, GROUP, "w2"),
         log_groups.commit_offset(part, GROUP, epoch, world["last"]),

@@ -26,7 +26,8 @@ PERMITTED = {
         "DEL", "UNLINK", "GET", "SET", "TIME",
         "LLEN", "LINDEX", "LPOP", "RPUSH",
         "HGET", "HMGET", "HSET", "HDEL", "HLEN",
-        "SADD", "SREM", "SCARD", "SISMEMBER", "PEXPIRE",
+        "SADD", "SREM", "SCARD", "SISMEMBER", "PEXPIRE", "PERSIST",
+        "ZADD", "ZREM", "ZCARD", "ZRANGEBYSCORE",
         "XADD", "XLEN", "XDEL",
         "PUBLISH",
     },
@@ -77,6 +78,8 @@ BOUNDED: dict[str, set[tuple[str, str]]] = {
         ("HGETALL", "groups"), ("HKEYS", "groups"), ("HGETALL", "offsets"), ("HGETALL", "state"),
         ("XRANGE", "messages"), ("XREVRANGE", "messages"), ("XTRIM", "messages"),
         ("XRANGE", "errors"),
+        # Stages of batches on their way, of which each writer has one.
+        ("HKEYS", "prepared"),
         # Members of a group (1000) and partitions (1024).
         ("HGETALL", "members"), ("HGETALL", "owners"), ("HGETALL", "group_owners"),
     },

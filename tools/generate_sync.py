@@ -33,6 +33,7 @@ SUBSTITUTIONS = [
     (r"\bAsync([A-Z])", r"\1"),
     (r"\basync_router\b", "router"),
     (r"\ba(pause|run_blocking|listen|in_queue|inspect_queue|move_batches)\b", r"\1"),
+    (r"\ba(decided_attempt|finish_batches|list_prepared)\b", r"\1"),
     (r"\b_async\b", "_sync"),
 ]
 

@@ -40,7 +40,8 @@ GROWING = {
         "move_jobs", "send a job again",
     ],
     "logs": [
-        "append_messages", "append with a key", "append with all", "put_log", "replay_errors",
+        "append_messages", "append with a key", "append with all", "decide_append",
+        "move_messages", "prepare_stages", "put_log", "replay_errors",
     ],
 }
 """What is refused, as it takes memory."""

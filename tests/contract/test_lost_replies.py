@@ -68,13 +68,14 @@ SAME_WHEN_DONE_TWICE = {
     },
     "logs": {
         "commit_offset", "delete_partition", "mark_partition", "note_group", "open_partition",
-        "keep_member", "own_partition", "disown_partitions", "pause_reading",
+        "keep_member", "own_partition", "disown_partitions", "pause_reading", "prepare_stages",
+        "decide_append", "drop_prepared", "move_messages",
     },
 }
 ANSWERED_ONCE = {
     "tasks": {"drop_stages", "forget_failures", "keep_worker_alive", "move_tasks"},
     "jobs": {"mend_count"},
-    "logs": {"delete_partition"},
+    "logs": {"delete_partition", "drop_prepared"},
 }
 """Of those, what answers how much it has changed; there is no more to change the second time."""
 # fmt: on

@@ -1,4 +1,4 @@
-"""`format("penstock")` with the option `log`, in Spark: a batch, and a stream that restarts."""
+"""`format("penstock")` with the option `log`, in Spark: batches, and streams that restart."""
 
 from __future__ import annotations
 
@@ -121,3 +121,53 @@ def test_a_stream_says_what_was_lost_and_can_go_on(
     query.run()
 
     assert query.batches == [new]
+
+
+def test_a_stream_from_log_to_log_appends_each_message_once(
+    spark: SparkSession,
+    world: LogWorld,
+    ps: penstock.Penstock,
+    server: RedisServer,
+    namespace: str,
+    tmp_path: Path,
+) -> None:
+    at = {"url": server.url, "namespace": namespace}
+    reader = spark.readStream.format("penstock").options(**at, log="clicks")
+    rows = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", 40).load()
+
+    def run() -> None:
+        writer = rows.writeStream.format("penstock").options(**at, log="copy", partitions="3")
+        located = writer.option("checkpointLocation", str(tmp_path))
+        located.trigger(availableNow=True).start().awaitTermination(120)
+
+    sent = world.append(100)
+    run()
+    # As if the driver had died before it could note that the last batch is stored.
+    for name in ("2", ".2.crc"):
+        (tmp_path / "commits" / name).unlink()
+    sent += world.append(20)
+    run()
+
+    copied = sorted(message.body for message in ps.log("copy").read())
+    assert copied == sent
+    # A row that was read has a partition, to which it goes again.
+    for number in (0, 1):
+        found = [message.body for message in ps.log("copy").page(number)]
+        assert found == [message.body for message in world.log.page(number)]
+
+
+def test_a_dataframe_is_appended_to_a_log_once(
+    spark: SparkSession, ps: penstock.Penstock, server: RedisServer, namespace: str
+) -> None:
+    rows = spark.range(100).selectExpr(
+        "CAST(id AS STRING) AS body", "concat('user-', id % 7) AS key", "map('n', 'x') AS headers"
+    )
+    for _ in range(2):
+        rows.repartition(3).write.format("penstock").mode("append").options(
+            url=server.url, namespace=namespace, log="orders", batch_id="2026-11-15"
+        ).save()
+
+    found = list(ps.log("orders").read())
+    assert sorted(int(message.body) for message in found) == list(range(100))
+    assert {message.key for message in found} == {f"user-{n}" for n in range(7)}
+    assert {tuple(message.headers.items()) for message in found} == {(("n", "x"),)}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.spark.options import EVERYWHERE
 from penstock.spark.schemas import RESULTS
-from penstock.spark.source import READERS, WRITERS
+from penstock.spark.source import READERS, WRITES
 from tests.unit.test_docs import README, SPARK, examples_in
 
 if TYPE_CHECKING:
@@ -56,5 +56,5 @@ def test_every_option_is_described() -> None:
     described = [[row[0] for row in table] for table in tables("option")]
 
     assert [option.name for option in EVERYWHERE] in described
-    for kind in (*READERS, *WRITERS):
+    for kind in (*READERS, *WRITES):
         assert [option.name for option in (kind.target, *kind.options)] in described

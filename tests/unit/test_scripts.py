@@ -24,6 +24,7 @@ from penstock.store.commands import (
     job_rules,
     job_staging,
     jobs,
+    log_batches,
     log_groups,
     log_members,
     logs,
@@ -70,7 +71,7 @@ FRAGMENTS = {
 MODULES = {
     "tasks": (checks, processes, queues, staging, tasks, workers),
     "jobs": (jobs, job_records, job_rules, job_staging, job_checks, history),
-    "logs": (logs, log_groups, log_members),
+    "logs": (logs, log_batches, log_groups, log_members),
 }
 OF_ONE_SCRIPT = {
     "list_served": "list_work",

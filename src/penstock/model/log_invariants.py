@@ -19,7 +19,12 @@ def log_violations(snapshot: Snapshot) -> list[Violation]:
     return [
         violation
         for log in snapshot.logs.values()
-        for check in (partitions_belong_to_logs, messages_are_counted, offsets_are_right)
+        for check in (
+            partitions_belong_to_logs,
+            messages_are_counted,
+            offsets_are_right,
+            batches_are_finished,
+        )
         for violation in check(log)
     ]
 
@@ -118,3 +123,17 @@ def offsets_are_right(log: LogSnapshot) -> Iterator[Violation]:
                     kind="reader_is_not_waited_for",
                     subject=subject,
                 )
+
+
+def batches_are_finished(log: LogSnapshot) -> Iterator[Violation]:
+    """I13: what was staged for a log is moved when its batch was decided, and dropped if not."""
+    for number, stage, batch in log.unfinished:
+        yield Violation(
+            "I13",
+            log.name,
+            f"batch {batch!r} is not finished: stage {stage} of partition {number} is still to be "
+            "moved, or dropped",
+            is_repairable=True,
+            kind="batch_is_not_finished",
+            subject=f"{number} {stage}",
+        )

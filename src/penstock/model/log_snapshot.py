@@ -32,6 +32,8 @@ class LogSnapshot:
     """partition -> the newest entry of its list of segments; empty if there is none"""
     closed: Mapping[int, int] = field(default_factory=dict)
     """partition -> messages ever up to the end of the newest segment"""
+    unfinished: tuple[tuple[int, str, str], ...] = ()
+    """partition, stage and batch of what should have been moved or dropped long ago"""
 
     @property
     def expire_s(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -11,7 +12,7 @@ from pyarrow import fs
 from penstock.errors import RowRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     import pyarrow as pa
 
@@ -94,3 +95,13 @@ def _as_json(value: object) -> str:
 def _shown(values: dict[str, object]) -> str:
     text = json.dumps(values, default=_as_json)
     return text if len(text) <= 200 else f"{text[:200]}..."
+
+
+@contextmanager
+def bad_rows_of(folder: str | None, stage: str) -> Iterator[BadRows]:
+    """The bad rows of one attempt, whose file is closed in the end."""
+    bad_rows = BadRows(folder, stage)
+    try:
+        yield bad_rows
+    finally:
+        bad_rows.close()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -22,7 +21,7 @@ from pyspark.sql.datasource import (
 from penstock.connection.staging import decide_batch, drop_stages, move_batches, stage_chunk
 from penstock.errors import ProtocolError
 from penstock.model.staging import Stage
-from penstock.spark.bad_rows import BadRows
+from penstock.spark.bad_rows import BadRows, bad_rows_of
 from penstock.store.keys import NamespaceKeys
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 
     from penstock.connection.store import Store
     from penstock.model.staging import Keep, Moved
+    from penstock.spark.log_sink import LogTarget
     from penstock.spark.packing import Chunk, Packer
     from penstock.spark.store import Connection
     from penstock.store.keys import QueueKeys
@@ -70,7 +70,7 @@ class Target:
         """
         with self.connection.open() as store:
             stage = _StageWriter(store, self.keys, batch, self.max_staged_bytes)
-            with _bad_rows(self.bad_rows, stage.name) as bad_rows:
+            with bad_rows_of(self.bad_rows, stage.name) as bad_rows:
                 for rows in batches:
                     for chunk in self.packer.pack(rows, bad_rows.collector(rows)):
                         stage.add(chunk)
@@ -129,7 +129,7 @@ class Staged(WriterCommitMessage):
 class BatchSink(DataSourceArrowWriter):
     """One `df.write`. Spark sends the same object to all executors and back to commit."""
 
-    def __init__(self, target: Target, batch_id: str | None) -> None:
+    def __init__(self, target: Target | LogTarget, batch_id: str | None) -> None:
         self._target = target
         self._attempt = secrets.token_hex(8)
         self._batch = f"batch {batch_id or self._attempt}"
@@ -149,7 +149,7 @@ class StreamSink(DataSourceStreamArrowWriter):
     to know travels in the messages.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target | LogTarget) -> None:
         self._target = target
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
@@ -187,15 +187,6 @@ class _StageWriter:
 
     def result(self) -> Stage:
         return Stage(self.name, self._chunks, self._rows, self._largest)
-
-
-@contextmanager
-def _bad_rows(folder: str | None, stage: str) -> Iterator[BadRows]:
-    bad_rows = BadRows(folder, stage)
-    try:
-        yield bad_rows
-    finally:
-        bad_rows.close()
 
 
 def _all_of(messages: Sequence[WriterCommitMessage | None]) -> list[Staged]:

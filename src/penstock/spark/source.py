@@ -15,13 +15,15 @@ from penstock.spark.history_stream import HistoryStreamReader
 from penstock.spark.job_packing import job_packer
 from penstock.spark.job_reader import JobReader
 from penstock.spark.kinds import READ_HISTORY, READ_JOBS, READ_LOG, READ_QUEUE
+from penstock.spark.log_packing import message_columns
 from penstock.spark.log_reader import LogReader
+from penstock.spark.log_sink import LogTarget
 from penstock.spark.log_stream import LogStreamReader
 from penstock.spark.options import parse_request
 from penstock.spark.packing import task_packer
 from penstock.spark.sink import BatchSink, StreamSink, Target
 from penstock.spark.task_reader import TaskReader
-from penstock.spark.write_kinds import WRITE_JOBS, WRITE_QUEUE
+from penstock.spark.write_kinds import WRITE_JOBS, WRITE_LOG, WRITE_QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +58,7 @@ WRITERS: dict[Kind, Writable] = {
     WRITE_QUEUE: Writable("tasks", task_packer),
     WRITE_JOBS: Writable("jobs", job_packer),
 }
+WRITES = (*WRITERS, WRITE_LOG)
 
 READERS: dict[Kind, Readable] = {
     READ_JOBS: Readable(schemas.JOBS, JobReader),
@@ -101,16 +104,29 @@ class PenstockSource(DataSource):
         return StreamSink(self._target(request, schema, is_stream=True))
 
     def _write_request(self, is_overwrite: bool) -> Request:
+        request = parse_request(WRITES, self.options)
         if is_overwrite:
+            what = "log" if request.kind is WRITE_LOG else "queue"
             raise InvalidArgument(
-                "a queue cannot be overwritten, as that would remove work which others have sent; "
-                "write with mode('append') or output mode 'append'"
+                f"a {what} cannot be overwritten, as that would remove work which others have "
+                "sent; write with mode('append') or output mode 'append'"
             )
-        return parse_request(WRITERS, self.options)
+        return request
 
-    def _target(self, request: Request, schema: StructType, is_stream: bool = False) -> Target:
+    def _target(
+        self, request: Request, schema: StructType, is_stream: bool = False
+    ) -> Target | LogTarget:
         connection = find_connection(request.url, request.namespace)
         values = request.values
+        if request.kind is WRITE_LOG:
+            return LogTarget(
+                connection=connection,
+                log=request.target,
+                columns=message_columns(schema),
+                partitions=values["partitions"],
+                max_staged_bytes=values["max_staged_bytes"],
+                bad_rows=values["bad_rows"],
+            )
         kind, make_packer = WRITERS[request.kind]
         wait_s = values["wait_timeout"]
         if wait_s is None and not is_stream:  # a stream waits for as long as it takes

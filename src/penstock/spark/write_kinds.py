@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from penstock.model.logs import MAX_PARTITIONS
 from penstock.model.staging import MAX_STAGED_BYTES
 from penstock.spark.kinds import whole_number
 from penstock.spark.options import Kind, Option, text
@@ -50,14 +51,20 @@ def _words(value: str) -> list[str]:
     return [text(word.strip()) for word in value.split(",")]
 
 
-_WRITE = (
-    Option("batch_id", text, "a name under which the batch is sent once, however often it is run"),
-    Option("wait", _word("moved", "decided"), "moved or decided", default="moved"),
-    Option("wait_timeout", _seconds, "seconds from 0 up"),
+_BATCH_ID = Option(
+    "batch_id", text, "a name under which the batch is sent once, however often it is run"
+)
+_STAGED = (
     Option(
         "max_staged_bytes", whole_number(1, 2**63 - 1), "bytes from 1 up", default=MAX_STAGED_BYTES
     ),
     Option("bad_rows", text, "a folder for rows that cannot be sent"),
+)
+_WRITE = (
+    _BATCH_ID,
+    Option("wait", _word("moved", "decided"), "moved or decided", default="moved"),
+    Option("wait_timeout", _seconds, "seconds from 0 up"),
+    *_STAGED,
 )
 _OF_STREAMS = frozenset({"checkpointlocation", "queryname"})
 
@@ -104,6 +111,22 @@ WRITE_JOBS = Kind(
             for name in JOB_COLUMNS
         ),
         *_WRITE,
+    ),
+    _OF_STREAMS,
+)
+
+WRITE_LOG = Kind(
+    "to append to a log",
+    Option("log", text, "the name of a log"),
+    (
+        Option(
+            "partitions",
+            whole_number(1, MAX_PARTITIONS),
+            f"a whole number from 1 to {MAX_PARTITIONS}",
+            default=1,
+        ),
+        _BATCH_ID,
+        *_STAGED,
     ),
     _OF_STREAMS,
 )

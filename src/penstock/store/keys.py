@@ -215,6 +215,8 @@ class LogKeys:
 
     groups = Key("hash")
     """group -> when it was first seen (ms)"""
+    batch_tokens = Key("hash")
+    """name of a decided batch -> token of the attempt that was decided"""
     group_members = KeyOf("hash")
     """by group, if the store coordinates it: member -> until when it is one (ms), weight,
     partitions that it knows of
@@ -260,6 +262,8 @@ class QueueKeys(TaskKeys, JobKeys, LogKeys):
         self.namespace = namespace
         self.queue = check_name("queue", queue)
         self.tag = tag = f"{{{key_part(namespace)}:{key_part(queue)}}}"
+        self.shown = f"queue {queue!r}"
+        """what it is called in errors"""
         self.wake = f"{tag}:wake:"
         """channels: prefix + worker; says that there may be work"""
         self.hand = f"{tag}:hand:"
@@ -310,6 +314,14 @@ class PartitionKeys:
     """by group: messages that it has given up, with the reason"""
     paused = Key("set")
     """groups that read nothing here for now"""
+    stage = KeyOf("hash")
+    """by attempt to write a batch: index -> chunk; with expiry until it is prepared"""
+    staging = KeyOf("string")
+    """by batch, with expiry: bytes that were staged for it here, by all attempts"""
+    prepared = Key("hash")
+    """stage that is whole -> token of the attempt, version of the batch, when it was prepared (ms),
+    chunks and batch; until it is moved, or dropped as another attempt was decided
+    """
     memory = KeyOf("string")
     """by lane, with expiry: number and reply of its last operation"""
 
@@ -318,6 +330,8 @@ class PartitionKeys:
         self.log = check_name("log", log)
         self.number = number
         self.tag = tag = f"{{{key_part(namespace)}:{key_part(log)}/{number}}}"
+        self.shown = f"partition {number} of log {log!r}"
+        """what it is called in errors"""
         self.appended = f"{tag}:appended"
         """channel: the id of the first of the messages that were just appended"""
 

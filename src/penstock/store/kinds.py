@@ -44,8 +44,8 @@ class Kind:
     leave: Leave
     move: Move
     partition_keys: type | None = None
-    """declares the keys of its partitions, if it has some; workers then share these, and neither
-    join it as a whole nor are batches staged for it
+    """declares the keys of its partitions, if it has some; workers then share these instead
+    of joining it as a whole, and batches for it are staged in these
     """
 
     @property
@@ -122,7 +122,7 @@ def _move_tasks(keys: QueueKeys, operation: Operation, ids: Sequence[int]) -> Co
     return staging.move_tasks(keys)
 
 
-_OF_EVERY_KIND = ("meta", "memory")
+_OF_EVERY_KIND = ("meta", "memory", "batches", "batch_times")
 _TASKS = Kind(
     name="tasks",
     keys=TaskKeys,

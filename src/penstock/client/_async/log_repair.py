@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.client._async.key_scan import scan_keys
+from penstock.connection.log_batches import afinish_batches
 from penstock.errors import LogNotFound, WrongKind
 from penstock.store.commands import logs
 from penstock.store.commands.logs import NoPartition
@@ -32,6 +33,8 @@ async def _mend(client: AsyncPenstock, keys: QueueKeys, violation: Violation) ->
             await _delete(client, keys, int(number))
         case "partition_has_old_settings":
             await _open(client, keys, int(number))
+        case "batch_is_not_finished":
+            await _finish(client, keys)
         case "reader_is_not_waited_for":
             # Which works out anew for whom to wait, and removes no more than it may.
             trim = partial(logs.trim_partition, keys.partition(int(number)))
@@ -51,6 +54,14 @@ async def _delete(client: AsyncPenstock, keys: QueueKeys, number: int) -> None:
     found = await scan_keys(client.store, client.keys, _pattern(of_partition.tag))
     groups = [name.owner for name in found.names if name.kind == "errors"]
     await client.store.run(logs.delete_partition(of_partition, present, groups))
+
+
+async def _finish(client: AsyncPenstock, keys: QueueKeys) -> None:
+    try:
+        log = await client.store.run(logs.describe_log(keys))
+        await afinish_batches(client.store, keys, log)
+    except (LogNotFound, WrongKind, NoPartition):
+        return  # it was deleted since
 
 
 async def _open(client: AsyncPenstock, keys: QueueKeys, number: int) -> None:

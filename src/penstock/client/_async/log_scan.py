@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.connection.log_batches import adecided_attempt, alist_prepared
 from penstock.errors import LogNotFound, WrongKind
 from penstock.model.log_snapshot import LogSnapshot
 from penstock.model.numbers import whole_number
+from penstock.model.staging import STAGE_MS
 from penstock.store.commands import checks, logs
 
 if TYPE_CHECKING:
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from penstock.connection.store import AsyncStore
     from penstock.model.logs import LogFacts, PartitionInfo
     from penstock.store.keys import KeyName, PartitionKeys, QueueKeys
+
+_GRACE_S = 60.0
+"""For how long a batch that was decided may be on its way into the log."""
 
 
 async def read_log(store: AsyncStore, keys: QueueKeys, names: Collection[KeyName]) -> LogSnapshot:
@@ -36,6 +41,7 @@ async def read_log(store: AsyncStore, keys: QueueKeys, names: Collection[KeyName
         closed[number] = whole_number(stored or b"0") or 0
     # Last, as a partition is opened after its log is made.
     log = await _facts(store, keys)
+    unfinished = [each for part in partitions for each in await _unfinished(store, keys, part)]
     return LogSnapshot(
         name=keys.queue,
         born=log.born if log else "",
@@ -46,7 +52,21 @@ async def read_log(store: AsyncStore, keys: QueueKeys, names: Collection[KeyName
         no_offsets=tuple(no_offsets),
         segments=segments,
         closed=closed,
+        unfinished=tuple(unfinished),
     )
+
+
+async def _unfinished(
+    store: AsyncStore, keys: QueueKeys, part: PartitionInfo
+) -> list[tuple[int, str, str]]:
+    """Stages that are still to be moved or dropped, long after they were prepared."""
+    found = []
+    for stage in await alist_prepared(store, keys, part.number):
+        version, _ = await adecided_attempt(store, keys, stage.batch)
+        grace_s = _GRACE_S if stage.version <= version else STAGE_MS / 1000
+        if part.now - stage.prepared_at > grace_s:
+            found.append((part.number, stage.stage, stage.batch))
+    return found
 
 
 async def count_waiting(store: AsyncStore, keys: QueueKeys) -> int:

@@ -42,11 +42,16 @@ class KeyScan:
 
     def kinds_of(self, queue: str) -> set[str]:
         """The kinds of which anything was found that only such queues have."""
-        names = {name.kind for name in self.of_queue(queue)}
+        found = self.of_queue(queue)
+        names = {name.kind for name in found if name.partition is None}
+        of_partitions = {name.kind for name in found if name.partition is not None}
         return {
             kind.name
             for kind in KINDS.values()
-            if not names.isdisjoint(key_types(kind.keys, kind.partition_keys or kind.keys))
+            if not names.isdisjoint(key_types(kind.keys))
+            or (
+                kind.partition_keys and not of_partitions.isdisjoint(key_types(kind.partition_keys))
+            )
         }
 
 
@@ -103,8 +108,10 @@ def _classify(store: Store, keys: NamespaceKeys, key: str, found: KeyScan) -> No
         if not must_expire:
             found.broken.add(name.queue)
     elif name.kind == "stage":
-        if facts.ttl_ms < 0:
+        if facts.ttl_ms < 0 and name.partition is None:
             found.lasting_stages.add((name.queue, name.owner))
+        elif facts.ttl_ms < 0:
+            pass  # what is prepared for a partition of a log says so itself
         else:
             must_expire = True  # it is not decided, so it says nothing about the queue
     elif must_expire:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.client._sync.key_scan import scan_keys
+from penstock.connection.log_batches import finish_batches
 from penstock.errors import LogNotFound, WrongKind
 from penstock.store.commands import logs
 from penstock.store.commands.logs import NoPartition
@@ -34,6 +35,8 @@ def _mend(client: Penstock, keys: QueueKeys, violation: Violation) -> None:
             _delete(client, keys, int(number))
         case "partition_has_old_settings":
             _open(client, keys, int(number))
+        case "batch_is_not_finished":
+            _finish(client, keys)
         case "reader_is_not_waited_for":
             # Which works out anew for whom to wait, and removes no more than it may.
             trim = partial(logs.trim_partition, keys.partition(int(number)))
@@ -53,6 +56,14 @@ def _delete(client: Penstock, keys: QueueKeys, number: int) -> None:
     found = scan_keys(client.store, client.keys, _pattern(of_partition.tag))
     groups = [name.owner for name in found.names if name.kind == "errors"]
     client.store.run(logs.delete_partition(of_partition, present, groups))
+
+
+def _finish(client: Penstock, keys: QueueKeys) -> None:
+    try:
+        log = client.store.run(logs.describe_log(keys))
+        finish_batches(client.store, keys, log)
+    except (LogNotFound, WrongKind, NoPartition):
+        return  # it was deleted since
 
 
 def _open(client: Penstock, keys: QueueKeys, number: int) -> None:

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.connection.log_batches import decided_attempt, list_prepared
 from penstock.errors import LogNotFound, WrongKind
 from penstock.model.log_snapshot import LogSnapshot
 from penstock.model.numbers import whole_number
+from penstock.model.staging import STAGE_MS
 from penstock.store.commands import checks, logs
 
 if TYPE_CHECKING:
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from penstock.connection.store import Store
     from penstock.model.logs import LogFacts, PartitionInfo
     from penstock.store.keys import KeyName, PartitionKeys, QueueKeys
+
+_GRACE_S = 60.0
+"""For how long a batch that was decided may be on its way into the log."""
 
 
 def read_log(store: Store, keys: QueueKeys, names: Collection[KeyName]) -> LogSnapshot:
@@ -36,6 +41,7 @@ def read_log(store: Store, keys: QueueKeys, names: Collection[KeyName]) -> LogSn
         closed[number] = whole_number(stored or b"0") or 0
     # Last, as a partition is opened after its log is made.
     log = _facts(store, keys)
+    unfinished = [each for part in partitions for each in _unfinished(store, keys, part)]
     return LogSnapshot(
         name=keys.queue,
         born=log.born if log else "",
@@ -46,7 +52,19 @@ def read_log(store: Store, keys: QueueKeys, names: Collection[KeyName]) -> LogSn
         no_offsets=tuple(no_offsets),
         segments=segments,
         closed=closed,
+        unfinished=tuple(unfinished),
     )
+
+
+def _unfinished(store: Store, keys: QueueKeys, part: PartitionInfo) -> list[tuple[int, str, str]]:
+    """Stages that are still to be moved or dropped, long after they were prepared."""
+    found = []
+    for stage in list_prepared(store, keys, part.number):
+        version, _ = decided_attempt(store, keys, stage.batch)
+        grace_s = _GRACE_S if stage.version <= version else STAGE_MS / 1000
+        if part.now - stage.prepared_at > grace_s:
+            found.append((part.number, stage.stage, stage.batch))
+    return found
 
 
 def count_waiting(store: Store, keys: QueueKeys) -> int:

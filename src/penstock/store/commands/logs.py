@@ -104,7 +104,10 @@ def open_partition(keys: PartitionKeys, log: LogFacts) -> Command[None]:
     pairs = (part for name, value in log.settings.items() for part in (name, str(value)))
     return Command(
         OPEN_PARTITION,
-        (keys.state, keys.messages, keys.segments, keys.offsets, keys.paused),
+        (
+            *(keys.state, keys.messages, keys.segments, keys.offsets),
+            *(keys.paused, keys.prepared),
+        ),
         (log.born, log.version, *pairs),
         decode,
     )
@@ -219,7 +222,10 @@ def delete_log(keys: QueueKeys, operation: Operation) -> Command[DeletedLog | No
 
     return Command(
         DELETE_LOG,
-        (keys.memory(operation.lane), keys.meta, keys.groups),
+        (
+            *(keys.memory(operation.lane), keys.meta, keys.groups),
+            *(keys.batches, keys.batch_times, keys.batch_tokens),
+        ),
         (operation.number,),
         decode,
     )
@@ -237,7 +243,7 @@ def delete_partition(keys: PartitionKeys, born: str, groups: Sequence[str]) -> C
             return 0
         raise unexpected(DELETE_PARTITION, reply)
 
-    own = (keys.state, keys.messages, keys.segments, keys.offsets, keys.paused)
+    own = (keys.state, keys.messages, keys.segments, keys.offsets, keys.paused, keys.prepared)
     return Command(DELETE_PARTITION, (*own, *map(keys.errors, groups)), (born,), decode)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.model.queues import KindName
-    from penstock.store.keys import QueueKeys
+    from penstock.store.keys import PartitionKeys, QueueKeys
 
 STAGE_CHUNK = load("batches/stage_chunk")
 DECIDE_BATCH = load("batches/decide_batch")
@@ -24,7 +24,12 @@ DROP_STAGES = load("batches/drop_stages")
 
 
 def stage_chunk(
-    keys: QueueKeys, batch: str, stage: str, index: int, chunk: bytes, max_bytes: int
+    keys: QueueKeys | PartitionKeys,
+    batch: str,
+    stage: str,
+    index: int,
+    chunk: bytes,
+    max_bytes: int,
 ) -> Command[int]:
     """Keep a chunk aside; the answer is how many bytes are staged for the batch, whose attempts
     are counted together under `batch`.
@@ -38,13 +43,13 @@ def stage_chunk(
             return int(reply[1])
         if reply[0] == b"too_much":
             raise BatchTooLarge(
-                f"the batch has more than {max_bytes} bytes, so nothing of it was sent to queue "
-                f"{keys.queue!r}; send it in several batches, or raise max_staged_bytes if the "
+                f"the batch has more than {max_bytes} bytes, so nothing of it was sent to "
+                f"{keys.shown}; send it in several batches, or raise max_staged_bytes if the "
                 "store has room for more"
             )
         if reply[0] == b"decided":
             raise StageLost(
-                f"the batch for queue {keys.queue!r} was decided without this chunk; nothing is "
+                f"the batch for {keys.shown} was decided without this chunk; nothing is "
                 "lost if another attempt has written the same rows"
             )
         raise unexpected(STAGE_CHUNK, reply)
@@ -129,7 +134,7 @@ def decide_batch(
     )
 
 
-def drop_stages(keys: QueueKeys, names: Sequence[str]) -> Command[int]:
+def drop_stages(keys: QueueKeys | PartitionKeys, names: Sequence[str]) -> Command[int]:
     """Drop stages that were not decided; the answer is how many."""
 
     def decode(reply: list[Any]) -> int:

@@ -8,14 +8,15 @@
 -- KEYS[3] segments     list    where each hundred messages or so end
 -- KEYS[4] offsets      hash    reader -> epoch, offset, when it was last seen, owner
 -- KEYS[5] paused       set     groups that read nothing here for now
+-- KEYS[6] prepared     hash    stages of batches of which it is to be known whether they were decided
 -- ARGV[1] born         string  which log it is a part of
 -- ARGV[2] version      int     of the settings
 -- ARGV[3] settings...  string  name, value, name, value, ...: all that are set
 --
 -- Returns {'ok'}
 --         {'other_log', born}   a newer log has this partition
--- include from logs: settings
-local state, messages, segments, offsets, paused = unpack(KEYS)
+-- include from logs: settings prepared
+local state, messages, segments, offsets, paused, prepared = unpack(KEYS)
 local born, version = unpack(ARGV)
 local FIRST_SETTING = 3
 
@@ -24,12 +25,14 @@ redis.call('XLEN', messages)
 redis.call('LLEN', segments)
 redis.call('HLEN', offsets)
 redis.call('SCARD', paused)
+redis.call('HLEN', prepared)
 if present and tonumber(present) > tonumber(born) then return {'other_log', present} end
 if present == born and (tonumber(present_version) or 0) >= tonumber(version) then return {'ok'} end
 
 if present == born then
   redis.call('HDEL', state, unpack(lib.LOG_SETTINGS))
 else
+  lib.drop_all_prepared(state, prepared)
   redis.call('UNLINK', state, messages, segments, offsets, paused)
 end
 redis.call('HSET', state, 'born', born, 'version', version, unpack(ARGV, FIRST_SETTING))
