@@ -267,6 +267,18 @@ def test_fsck_finishes_what_a_dead_driver_has_left(
     assert ps.store.call("x", "KEYS", f"*{ps.keys.namespace}*stage:*") == []
 
 
+def test_fsck_names_a_stage_whose_batch_cannot_be_read(
+    log: penstock.Log, ps: penstock.Penstock
+) -> None:
+    key = ps.keys.queue("clicks").partition(1).prepared
+    ps.store.call(key, "HSET", key, "s1", "garbage")
+
+    [violation] = repair(ps, check(ps)).violations
+
+    assert violation.kind == "stage_of_no_batch"
+    assert violation.message.endswith("for which batch stage s1 of partition 1 is")
+
+
 def age(ps: penstock.Penstock) -> None:
     """Let what is prepared be older than a day."""
     for number in range(3):

@@ -128,12 +128,16 @@ def offsets_are_right(log: LogSnapshot) -> Iterator[Violation]:
 def batches_are_finished(log: LogSnapshot) -> Iterator[Violation]:
     """I13: what was staged for a log is moved when its batch was decided, and dropped if not."""
     for number, stage, batch in log.unfinished:
+        what = (
+            f"batch {batch!r} is not finished: stage {stage} of partition {number} is still to be"
+        )
         yield Violation(
             "I13",
             log.name,
-            f"batch {batch!r} is not finished: stage {stage} of partition {number} is still to be "
-            "moved, or dropped",
-            is_repairable=True,
-            kind="batch_is_not_finished",
+            f"{what} moved, or dropped"
+            if batch
+            else f"it cannot be read for which batch stage {stage} of partition {number} is",
+            is_repairable=bool(batch),
+            kind="batch_is_not_finished" if batch else "stage_of_no_batch",
             subject=f"{number} {stage}",
         )

@@ -33,7 +33,9 @@ class LogSnapshot:
     closed: Mapping[int, int] = field(default_factory=dict)
     """partition -> messages ever up to the end of the newest segment"""
     unfinished: tuple[tuple[int, str, str], ...] = ()
-    """partition, stage and batch of what should have been moved or dropped long ago"""
+    """partition, stage and batch of what should have been moved or dropped long ago; the batch is
+    empty if it cannot be read
+    """
 
     @property
     def expire_s(self) -> float:

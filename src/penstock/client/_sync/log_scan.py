@@ -57,9 +57,14 @@ def read_log(store: Store, keys: QueueKeys, names: Collection[KeyName]) -> LogSn
 
 
 def _unfinished(store: Store, keys: QueueKeys, part: PartitionInfo) -> list[tuple[int, str, str]]:
-    """Stages that are still to be moved or dropped, long after they were prepared."""
-    found = []
-    for stage in list_prepared(store, keys, part.number):
+    """Stages that are still to be moved or dropped, long after they were prepared; and those of
+    which it cannot be read for which batch they are.
+    """
+    prepared = list_prepared(store, keys, part.number)
+    key = keys.partition(part.number).prepared
+    names = {name.decode(errors="replace") for name in store.call(key, "HKEYS", key)}
+    found = [(part.number, name, "") for name in sorted(names - {each.stage for each in prepared})]
+    for stage in prepared:
         version, _ = decided_attempt(store, keys, stage.batch)
         grace_s = _GRACE_S if stage.version <= version else STAGE_MS / 1000
         if part.now - stage.prepared_at > grace_s:
