@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.cli.job import job
+from penstock.cli.log import log
 from penstock.cli.schedule import schedule
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 COMMANDS: list[tuple[str, ...]] = [("job", name) for name in job.commands]
 COMMANDS += [("schedule", name) for name in schedule.commands]
+COMMANDS += [("log", name) for name in log.commands]
 COMMANDS += [("enqueue",), ("queue", "list"), ("worker", "run"), ("doctor",), ("fsck",)]
 
 
