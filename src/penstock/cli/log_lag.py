@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from penstock.cli.group_states import check_reader
 from penstock.cli.options import Target, examples, with_store
 from penstock.cli.render import counted, duration, print_json, print_table, say
-from penstock.errors import GroupNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.model.logs import Lag, LogInfo
+    from penstock.model.logs import Lag
 
 
 @click.command(
@@ -55,17 +55,6 @@ def lag(at: Target, name: str, group: str | None) -> None:
 
 def readers_of(found: Sequence[Lag]) -> list[str]:
     return sorted({one.reader for one in found})
-
-
-def check_reader(info: LogInfo, reader: str) -> None:
-    """Raises GroupNotFound if nobody of this name has ever read the log."""
-    readers = {one.name for part in info.partitions for one in part.readers}
-    if reader not in readers and reader not in info.groups:
-        known = ", ".join(sorted({*readers, *info.groups})) or "none"
-        raise GroupNotFound(
-            f"no group {reader!r} reads log {info.name!r} (those that do: {known}); check the "
-            "name, or start a worker with a consumer of this group"
-        )
 
 
 def _documents(found: Sequence[Lag]) -> list[dict[str, object]]:

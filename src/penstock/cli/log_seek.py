@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from penstock.cli.log_lag import check_reader
+from penstock.cli.group_states import check_group, chosen_partitions
 from penstock.cli.options import Target, examples, parse_instant, with_store
 from penstock.cli.render import counted, print_json, say
-from penstock.errors import WrongKind
 from penstock.model.logs import START
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def seek(at: Target, name: str, group: str, place: str, partition: int | None) -
     with at.connected() as client:
         log = client.log(name)
         info = log.info()
-        _check_group(info, group)
+        check_group(info, group)
         reader = log.group(group)
         if is_id:
             reader.seek(id=place, partition=partition)
@@ -68,16 +67,5 @@ def seek(at: Target, name: str, group: str, place: str, partition: int | None) -
 
 
 def _seek_end(log: Log, group: LogGroup, info: LogInfo, partition: int | None) -> None:
-    numbers = range(len(info.partitions)) if partition is None else [partition]
-    for number in numbers:
+    for number in chosen_partitions(info, partition):
         group.seek(id=log.partition_info(number).last or START, partition=number)
-
-
-def _check_group(info: LogInfo, name: str) -> None:
-    check_reader(info, name)
-    readers = [one for part in info.partitions for one in part.readers if one.name == name]
-    if name not in info.groups and all(not one.epoch for one in readers):
-        raise WrongKind(
-            f"{name!r} reads log {info.name!r} by itself, such as an archive or a query of Spark, "
-            "and says itself how far it has come; only groups can be sent elsewhere"
-        )
