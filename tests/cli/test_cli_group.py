@@ -73,7 +73,9 @@ def test_show_has_owner_epoch_offset_and_lag_of_each_partition(
     give_up(clicks, epoch)
     clicks.group("sessions").pause(1)
 
-    owned, untouched = cli.json("group", "show", "clicks", "sessions")["partitions"]
+    owned, untouched = cli.json("group", "show", "clicks", "sessions", "--over", "0.01")[
+        "partitions"
+    ]
 
     assert owned.pop("seconds") >= 0
     assert owned.pop("owner").startswith("reader.")
@@ -90,8 +92,8 @@ def test_show_has_owner_epoch_offset_and_lag_of_each_partition(
         **dict.fromkeys(("owner", "epoch", "offset", "messages", "seconds")),
         **{"partition": 1, "worker": "", "is_paused": True, "errors": 0},
     }
-    text = cli("group", "show", "clicks", "sessions").stdout
-    for part in ("alive", str(epoch), "paused"):
+    text = cli("group", "show", "clicks", "sessions", "--over", "0.01").stdout
+    for part in ("alive", str(epoch), "paused", "0.0 a second arrive"):
         assert part in text, part
 
 
@@ -103,7 +105,7 @@ def test_an_owner_whose_worker_has_left_is_gone(
     clicks.group("sessions").take(0, f"{worker.id}.0")
     worker.stop()
 
-    found = cli.json("group", "show", "clicks", "sessions")
+    found = cli.json("group", "show", "clicks", "sessions", "--over", "0.01")
 
     assert (found["workers"], found["partitions"][0]["worker"]) == (0, "gone")
 

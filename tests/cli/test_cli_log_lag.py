@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import penstock
+from penstock.cli.group_pace import measure
 from tests.cli.conftest import cells
+from tests.servers import wait_for
 
 if TYPE_CHECKING:
     from tests.cli.conftest import CommandLine
@@ -34,8 +36,8 @@ def offsets(log: penstock.Log) -> list[str]:
 def test_lag_is_in_messages_and_seconds_by_partition(
     cli: CommandLine, clicks: penstock.Log
 ) -> None:
-    document = cli.json("log", "lag", "clicks")
-    text = cli("log", "lag", "clicks").stdout
+    document = cli.json("log", "lag", "clicks", "--over", "0")
+    text = cli("log", "lag", "clicks", "--over", "0").stdout
 
     [reader] = document["readers"]
     assert (reader["reader"], reader["messages"]) == ("sessions", 8)
@@ -48,10 +50,10 @@ def test_lag_is_in_messages_and_seconds_by_partition(
 def test_lag_of_one_group_leaves_out_the_others(cli: CommandLine, clicks: penstock.Log) -> None:
     clicks.mark("archive", {0: clicks.partition_info(0).last})
 
-    document = cli.json("log", "lag", "clicks", "--group", "archive")
+    document = cli.json("log", "lag", "clicks", "--over", "0", "--group", "archive")
 
     assert [reader["reader"] for reader in document["readers"]] == ["archive"]
-    said = cli("log", "lag", "clicks", "--group", "archive").stdout
+    said = cli("log", "lag", "clicks", "--over", "0", "--group", "archive").stdout
     assert "'archive' has read everything" in said
     assert "sessions" not in said
 
@@ -59,22 +61,57 @@ def test_lag_of_one_group_leaves_out_the_others(cli: CommandLine, clicks: pensto
 def test_lag_of_a_group_that_is_not_there_is_an_error(
     cli: CommandLine, clicks: penstock.Log
 ) -> None:
-    result = cli("log", "lag", "clicks", "--group", "sesions")
+    result = cli("log", "lag", "clicks", "--over", "0", "--group", "sesions")
 
     assert result.exit_code == 1
     assert "no group 'sesions' reads log 'clicks' (those that do: sessions)" in result.stderr
 
 
 def test_lag_of_a_log_that_is_not_there_is_an_error(cli: CommandLine) -> None:
-    assert cli("log", "lag", "clicks").exit_code == 1
-    assert "no log 'clicks'" in cli("log", "lag", "clicks").stderr
+    assert cli("log", "lag", "clicks", "--over", "0").exit_code == 1
+    assert "no log 'clicks'" in cli("log", "lag", "clicks", "--over", "0").stderr
 
 
 def test_lag_of_a_log_that_nobody_reads_says_so(cli: CommandLine, ps: penstock.Penstock) -> None:
     ps.log("clicks").append(b"x")
 
-    assert cli.json("log", "lag", "clicks") == {"log": "clicks", "readers": []}
-    assert cli("log", "lag", "clicks").stdout == "nobody has begun to read 'clicks'\n"
+    assert cli.json("log", "lag", "clicks", "--over", "0") == {"log": "clicks", "readers": []}
+    assert (
+        cli("log", "lag", "clicks", "--over", "0").stdout == "nobody has begun to read 'clicks'\n"
+    )
+
+
+def test_rates_come_of_two_looks(clicks: penstock.Log) -> None:
+    group = clicks.group("sessions")
+    workers = {"w1", "w2"}
+
+    def meanwhile(_: float) -> None:
+        clicks.append_many([penstock.NewMessage(b"x", partition=1)] * 20)
+        clicks.mark("late", {0: "1-0"})
+        group.commit(1, group.take(1, "w2.0").epoch, clicks.page(1, limit=4)[-1].id)
+        deadline = clicks.partition_info(0).now + 0.02
+        wait_for(lambda: clicks.partition_info(0).now > deadline)
+
+    info, found, paces = measure(clicks, workers, 1.0, meanwhile)
+
+    assert sum(lag.messages for lag in found if lag.reader == "sessions") == 3 + 21
+    assert list(paces) == ["sessions"]
+    assert info.partitions[1].added == 25
+    seen = paces["sessions"]
+    assert seen.arriving / seen.handled == pytest.approx(20 / 4)
+
+
+def test_programs_get_rates_and_people_a_sentence(cli: CommandLine, clicks: penstock.Log) -> None:
+    clicks.mark("archive", {0: "1-0"})
+
+    archive, sessions = cli.json("log", "lag", "clicks", "--over", "0.01")["readers"]
+    text = cli("log", "lag", "clicks", "--over", "0.01").stdout
+
+    assert archive["arriving"] == sessions["arriving"] == sessions["handled"] == 0
+    assert "0.0 a second arrive, 0.0 a second are handled" in text
+    assert "workers needed" in text.splitlines()[-1]
+    [unmeasured, _] = cli.json("log", "lag", "clicks", "--over", "0")["readers"]
+    assert unmeasured["arriving"] is None
 
 
 def test_seek_to_the_ends(cli: CommandLine, clicks: penstock.Log) -> None:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli.group_errors import errors, replay
-from penstock.cli.group_states import check_group, group_names, known_workers, look_at_group
+from penstock.cli.group_pace import measure, over_option, pace_document, pace_sentence
+from penstock.cli.group_states import (
+    check_group,
+    group_names,
+    known_workers,
+    living_workers,
+    look_at_group,
+)
 from penstock.cli.options import Target, examples, with_store
 from penstock.cli.render import counted, duration, print_facts, print_json, print_table, say
 from penstock.errors import LogNotFound, QueueNotFound
@@ -56,17 +63,23 @@ def list_groups(at: Target, log: str | None) -> None:
 @group.command(epilog=examples("penstock group show clicks sessions"))
 @click.argument("log")
 @click.argument("name", metavar="GROUP")
+@over_option
 @with_store
-def show(at: Target, log: str, name: str) -> None:
+def show(at: Target, log: str, name: str, over_s: float) -> None:
     """Who owns which partition, and how far each has come.
 
     The owner is the last that took the partition; `alive` if its worker is. Offset and lag are as
-    committed, which comes up to half a second behind the work.
+    committed, which comes up to half a second behind the work. `penstock log lag --help` says how
+    rates are computed.
     """
     with at.connected() as client:
-        state = _look(client, log, name)
+        target = client.log(log)
+        check_group(target.info(), name)
+        info, _, paces = measure(target, living_workers(client), over_s)
+        state = look_at_group(target, info, name, known_workers(client))
+    seen = paces.get(name)
     if at.is_json:
-        print_json(_document(state))
+        print_json({**_document(state), **pace_document(seen)})
         return
     facts: list[tuple[str, Cell]] = [
         ("workers", state.workers),
@@ -80,6 +93,8 @@ def show(at: Target, log: str, name: str) -> None:
         *("lag", "behind", "paused", "errors"),
     )
     print_table(columns, map(_row, state.partitions), empty="")
+    if seen:
+        say(pace_sentence(seen, is_group=True))
 
 
 @group.command(
@@ -127,13 +142,6 @@ def _set_paused(at: Target, log: str, name: str, partition: int | None, is_pause
     say(f"{'paused' if is_paused else 'resumed'} '{name}'{where}")
     if paused and not is_paused:
         say(f"still paused in {counted(len(paused), 'partition')}: {', '.join(map(str, paused))}")
-
-
-def _look(client: Penstock, log: str, name: str) -> GroupState:
-    target = client.log(log)
-    info = target.info()
-    check_group(info, name)
-    return look_at_group(target, info, name, known_workers(client))
 
 
 def _all_groups(client: Penstock, only: str | None) -> Iterator[GroupState]:

@@ -104,6 +104,10 @@ def known_workers(client: Penstock) -> dict[str, str]:
     return {info.id: "alive" if info.is_alive else "lapsed" for info in client.workers()}
 
 
+def living_workers(client: Penstock) -> set[str]:
+    return {id for id, state in known_workers(client).items() if state == "alive"}
+
+
 def look_at_group(log: Log, info: LogInfo, name: str, workers: Mapping[str, str]) -> GroupState:
     """A group that is known. Its partitions are looked at one after the other."""
     group = log.group(name)
