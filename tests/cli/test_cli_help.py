@@ -18,7 +18,14 @@ COMMANDS: list[tuple[str, ...]] = [("job", name) for name in job.commands]
 COMMANDS += [("schedule", name) for name in schedule.commands]
 COMMANDS += [("log", name) for name in log.commands]
 COMMANDS += [("group", name) for name in group.commands]
-COMMANDS += [("enqueue",), ("queue", "list"), ("worker", "run"), ("doctor",), ("fsck",)]
+COMMANDS += [
+    ("enqueue",),
+    ("queue", "list"),
+    ("worker", "run"),
+    ("worker", "check"),
+    ("doctor",),
+    ("fsck",),
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

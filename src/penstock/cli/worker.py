@@ -12,6 +12,7 @@ from rich.text import Text
 
 from penstock.cli.options import Target, examples, has_own_process, report_error, with_store
 from penstock.cli.render import counted, duration, print_facts, print_json, print_table, say
+from penstock.cli.worker_check import check
 from penstock.cli.worker_log import WorkerLog, log_options
 from penstock.cli.worker_options import (
     check_lease,
@@ -46,6 +47,9 @@ _SHOWN = ("host", "pid", "started_at", "queues", "stuck_slots")
 @click.group()
 def worker() -> None:
     """Run workers and look at them."""
+
+
+worker.add_command(check)
 
 
 @worker.command(epilog=examples("penstock worker run app.tasks -q mail -q images -c 8"))
