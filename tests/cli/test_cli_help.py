@@ -23,6 +23,7 @@ COMMANDS += [
     ("queue", "list"),
     ("worker", "run"),
     ("worker", "check"),
+    ("worker", "dump"),
     ("doctor",),
     ("fsck",),
 ]

@@ -28,6 +28,7 @@ from penstock.worker.group_reading import GroupReading
 from penstock.worker.handlers import Handlers, as_handlers
 from penstock.worker.handoff import Handoff
 from penstock.worker.hooks import Lifespan
+from penstock.worker.log_counters import LogCounters
 from penstock.worker.mover import finish_batches
 from penstock.worker.order import QueueOrder
 from penstock.worker.pump import Pump
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.worker")
 
 _LOOK_EVERY_S = 10.0
+_PARTITIONS_TOLD = 50
+"""of how many partitions a worker tells the state with its heartbeat"""
 
 
 class Worker:
@@ -108,6 +111,10 @@ class Worker:
         self._executor = MixedExecutor(concurrency, functions, modules)
         self._pumps: list[Pump] = []
         """one for each queue that it serves"""
+        self._readings: list[GroupReading] = []
+        self._log_counters = LogCounters()
+        self._log_news: dict[str, object] = {}
+        """what the next beat tells of the logs that it reads"""
         self._handoff: Handoff | None = None
         self._tasks: list[asyncio.Task[None]] = []
         """what goes on while it lives; a failure of one ends it"""
@@ -255,7 +262,7 @@ class Worker:
         session.heartbeat.on_lost = tell
         session.heartbeat.on_paused = pause
         session.heartbeat.on_renewed = self.on_renewed
-        session.heartbeat.stuck_slots = lambda: self._executor.threads.stuck
+        session.heartbeat.news = self._news
         self.on_renewed(lease_clock())
         await session.start()
         self._is_registered = True
@@ -273,10 +280,10 @@ class Worker:
                 log.info("several queues, so jobs are asked for and none is handed over")
             self.serve([self._pump(session, queue) for queue in queues])
             self._is_paused = lambda: session.heartbeat.is_paused
-            self._tasks += [
-                asyncio.create_task(self._reading(session, consumer).run())
-                for consumer in self._handlers.consumers
-            ]
+            self._readings = [self._reading(session, one) for one in self._handlers.consumers]
+            self._tasks += [asyncio.create_task(reading.run()) for reading in self._readings]
+            if self._readings:
+                self._tasks.append(asyncio.create_task(self._tell_of_logs()))
             self._tasks.append(asyncio.create_task(self._look()))
             self._tasks.append(asyncio.create_task(self._renewal.watch(self.changed)))
             if self._ends_when_empty:
@@ -475,7 +482,24 @@ class Worker:
         """What reads one log for one group."""
         coordinator = coordinator_for(consumer, self._client)
         about = coordinator, consumer, session.id, session.lease
-        return GroupReading(self, self._client, *about)
+        return GroupReading(self, self._client, *about, self._log_counters)
+
+    def _news(self) -> dict[str, object]:
+        """What is told about the worker with each beat, if it has changed; in the thread of the
+        heartbeat, so that it only picks up what is ready.
+        """
+        return {"stuck_slots": self._executor.threads.stuck, **self._log_news}
+
+    async def _tell_of_logs(self) -> None:
+        """Make ready what the next beat tells of logs."""
+        while True:
+            owned = [one for reading in self._readings for one in reading.describe()]
+            self._log_news = {
+                "logs": self._log_counters.document(),
+                "partitions": owned[:_PARTITIONS_TOLD],
+                "partitions_owned": len(owned),
+            }
+            await asyncio.sleep(self._options["heartbeat_ms"] / 1000)
 
     @property
     def is_stopping(self) -> bool:
