@@ -130,6 +130,12 @@ class LogNotFound(PenstockError):
     code = "log_not_found"
 
 
+class GroupNotFound(PenstockError):
+    """No group of consumers of this name reads the log."""
+
+    code = "group_not_found"
+
+
 class LogTrimmed(PenstockError):
     """Messages are gone that a reader of a log has not read."""
 

@@ -12,6 +12,7 @@ from penstock.coordination.manual import ManualMembership
 from penstock.model.workers import Lease
 from penstock.worker.consumers import CONSUMER_MARK
 from penstock.worker.group_reading import GroupReading
+from penstock.worker.log_counters import LogCounters
 from tests.coordination.members import MemoryPositions
 
 
@@ -31,7 +32,8 @@ def test_a_worker_that_is_stopping_takes_no_partition() -> None:
         lease.renewed(math.inf)
         [consumer] = getattr(read, CONSUMER_MARK)
         reading = GroupReading(
-            cast("Any", host), cast("Any", None), cast("Any", None), consumer, "ant", lease
+            *(cast("Any", host), cast("Any", None), cast("Any", None)),
+            *(consumer, "ant", lease, LogCounters()),
         )
         membership = ManualMembership(
             Group("clicks", "g", 2), "ant.0", frozenset({0, 1}), MemoryPositions()

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from penstock.cli.enqueue import read_lines
+from penstock.cli.log_lag import lag
+from penstock.cli.log_seek import seek
 from penstock.cli.options import Target, examples, parse_instant, with_store
 from penstock.cli.render import (
     counted,
@@ -38,6 +40,10 @@ if TYPE_CHECKING:
 @click.group()
 def log() -> None:
     """Look at logs, append to them and read them."""
+
+
+for command in (lag, seek):
+    log.add_command(command)
 
 
 def _instant(_: object, __: object, text: str | None) -> datetime | None:

@@ -15,6 +15,7 @@ from penstock.cli.acl import acl
 from penstock.cli.doctor import doctor
 from penstock.cli.enqueue import enqueue
 from penstock.cli.fsck import fsck
+from penstock.cli.group import group
 from penstock.cli.job import job
 from penstock.cli.log import log
 from penstock.cli.options import OWN_PROCESS, examples
@@ -51,6 +52,7 @@ for command in (
     queue,
     job,
     log,
+    group,
     schedule,
     worker,
     spark,

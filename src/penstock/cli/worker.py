@@ -12,6 +12,8 @@ from rich.text import Text
 
 from penstock.cli.options import Target, examples, has_own_process, report_error, with_store
 from penstock.cli.render import counted, duration, print_facts, print_json, print_table, say
+from penstock.cli.worker_check import check
+from penstock.cli.worker_dump import LOG_NEWS, dump, registered
 from penstock.cli.worker_log import WorkerLog, log_options
 from penstock.cli.worker_options import (
     check_lease,
@@ -26,7 +28,7 @@ from penstock.cli.worker_options import (
 )
 from penstock.client.connect import find_zookeeper
 from penstock.client.environment import limits_of_environment
-from penstock.errors import QueueNotFound, WorkerNotFound, WrongKind
+from penstock.errors import QueueNotFound, WrongKind
 from penstock.model.workers import WorkerInfo, pausable_name
 from penstock.worker.run import run_worker
 from penstock.worker.shared_memory import SharedMemory
@@ -40,12 +42,16 @@ if TYPE_CHECKING:
     from penstock.client.client import Penstock
     from penstock.connection.settings import Settings
 
-_SHOWN = ("host", "pid", "started_at", "queues", "stuck_slots")
+_SHOWN = ("host", "pid", "started_at", "queues", "stuck_slots", *LOG_NEWS)
 
 
 @click.group()
 def worker() -> None:
     """Run workers and look at them."""
+
+
+for command in (check, dump):
+    worker.add_command(command)
 
 
 @worker.command(epilog=examples("penstock worker run app.tasks -q mail -q images -c 8"))
@@ -204,7 +210,7 @@ def list_workers(at: Target) -> None:
 def show(at: Target, id_: str) -> None:
     """One worker, and how many tasks it holds of each queue."""
     with at.connected() as client:
-        info = _registered(client, id_)
+        info = registered(client, id_)
         held = {queue: _held(client, queue, id_) for queue in client.work_of(id_)}
     if at.is_json:
         print_json({**_document(info, list(held)), "held": held})
@@ -228,7 +234,7 @@ def fail(at: Target, id_: str) -> None:
     starts again under a new id.
     """
     with at.connected() as client:
-        _registered(client, id_)
+        registered(client, id_)
         returned = client.fail_worker(id_)
     if at.is_json:
         print_json({"worker": id_, **returned._asdict()})
@@ -305,16 +311,6 @@ def weighted(queues: tuple[str, ...]) -> tuple[list[str], dict[str, int]]:
             name = given
         names.append(name)
     return names, weights
-
-
-def _registered(client: Penstock, id_: str) -> WorkerInfo:
-    for info in client.workers():
-        if info.id == id_:
-            return info
-    raise WorkerNotFound(
-        f"no worker {id_!r} is registered in namespace {client.keys.namespace!r}; "
-        "`penstock worker list` shows those that are"
-    )
 
 
 def _held(client: Penstock, queue: str, worker_id: str) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from penstock.client._sync.recovery import fail_worker
 from penstock.connection.store import Store
 from penstock.errors import LeaseLost, PenstockError
-from penstock.model.workers import lease_clock, with_stuck
+from penstock.model.workers import lease_clock, with_news
 from penstock.store.commands import workers
 from penstock.store.keys import NamespaceKeys
 
@@ -54,10 +54,9 @@ class Heartbeat:
         """called from the heartbeat's thread when the lease was renewed, with when that was sent"""
         self.about = "{}"
         """what the worker said about itself when it registered, as JSON"""
-        self.stuck_slots: Callable[[], int] = lambda: 0
-        """asked from the heartbeat's thread: how many slots are taken by jobs that cannot be ended
-        """
-        self._told_stuck = 0
+        self.news: Callable[[], dict[str, object]] = dict
+        """asked from the heartbeat's thread for what has to be added to it, as it is now"""
+        self._told: dict[str, object] = {}
         self.is_paused = False
         self.recovered = 0
         """how many peers this worker has recovered"""
@@ -81,7 +80,7 @@ class Heartbeat:
         with self._store(self._beat_timeout_s) as store:
             while not self._stopping.wait(self._beat_s):
                 sent_at = lease_clock()
-                stuck = self.stuck_slots()
+                news = self.news()
                 try:
                     peers = store.run(
                         workers.keep_worker_alive(
@@ -89,7 +88,7 @@ class Heartbeat:
                             self._worker,
                             self._lease_ms,
                             _PEERS_PER_BEAT,
-                            "" if stuck == self._told_stuck else with_stuck(self.about, stuck),
+                            "" if news == self._told else with_news(self.about, news),
                         )
                     )
                 except LeaseLost:
@@ -102,7 +101,7 @@ class Heartbeat:
                     continue
                 self._lease.renewed(sent_at)
                 self.on_renewed(sent_at)
-                self._told_stuck = stuck
+                self._told = news
                 if peers.is_paused != self.is_paused:
                     self.is_paused = peers.is_paused
                     self.on_paused(self.is_paused)

@@ -109,9 +109,9 @@ def describe_worker(**more: object) -> str:
     )
 
 
-def with_stuck(about: str, stuck_slots: int) -> str:
-    """The same as it is now, with how many of its slots are stuck."""
-    return json.dumps({**json.loads(about), "stuck_slots": stuck_slots})
+def with_news(about: str, news: dict[str, object]) -> str:
+    """The same as it is now, with what changes while the worker lives."""
+    return json.dumps({**json.loads(about), **news})
 
 
 class Lease:

@@ -25,7 +25,7 @@ class Committer:
         self._commit = commit
         self._every_s = every_s
         self._alive_s = alive_s
-        self._latest = self._committed = offset
+        self._latest = self.committed = offset
         self._advanced = asyncio.Event()
         self._writing = asyncio.Lock()
 
@@ -42,7 +42,7 @@ class Committer:
                     await self._advanced.wait()
             except TimeoutError:
                 async with self._writing:
-                    await self._commit(self._committed)
+                    await self._commit(self.committed)
                 continue
             self._advanced.clear()
             await self.flush()
@@ -51,7 +51,7 @@ class Committer:
     async def flush(self) -> None:
         """Write the latest now, if it is not written yet; returns when it is."""
         async with self._writing:
-            while self._latest != self._committed:
+            while self._latest != self.committed:
                 latest = self._latest
                 await self._commit(latest)
-                self._committed = latest
+                self.committed = latest

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from contextlib import suppress
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.coordination.coordinator import Group
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.coordination.coordinator import Claimed, Coordinator, Membership
     from penstock.model.workers import Lease
     from penstock.worker.consumers import Consumer
+    from penstock.worker.log_counters import LogCounters
     from penstock.worker.pump import Pump
     from penstock.worker.source import Source
 
@@ -64,6 +66,7 @@ class GroupReading:
         consumer: Consumer,
         worker: str,
         lease: Lease,
+        counters: LogCounters,
     ) -> None:
         self._host = host
         self._client = client
@@ -71,6 +74,7 @@ class GroupReading:
         self._consumer = consumer
         self._worker = worker
         self._lease = lease
+        self._counters = counters
         self._owned: dict[int, _Owned] = {}
         self._changes: dict[int, asyncio.Task[None]] = {}
         """what is being done about which partition"""
@@ -83,7 +87,8 @@ class GroupReading:
             partitions = await self._count_partitions()
             member = f"{self._worker}.{lives}"
             group = Group(self._consumer.log, self._consumer.group, partitions)
-            membership = await self._coordinator.join(group, member, self._consumer.weight)
+            with self._counters.connecting.measured():
+                membership = await self._coordinator.join(group, member, self._consumer.weight)
             log.info("joined the group log=%s group=%s member=%s", group.log, group.name, member)
             try:
                 await self._follow(membership)
@@ -93,12 +98,31 @@ class GroupReading:
                 await self._end(membership)
             lives += 1
 
+    def describe(self) -> list[dict[str, object]]:
+        """The partitions that it owns, as they are now."""
+        return [
+            {
+                "log": self._consumer.log,
+                "group": self._consumer.group,
+                "partition": partition,
+                "epoch": owned.source.epoch,
+                "position": owned.source.position,
+                "committed": owned.committer.committed,
+                "state": _state(owned),
+                "problem": owned.source.problem,
+            }
+            for partition, owned in sorted(self._owned.items(), key=lambda item: item[0])
+        ]
+
     async def _follow(self, membership: Membership) -> None:
         """Own what is assigned, and nothing else, until the membership is lost."""
         growth = asyncio.create_task(self._watch_growth(membership))
+        assigned: frozenset[int] = frozenset()
         try:
             while not membership.lease.is_lost:
                 self._is_due.clear()
+                self._counters.rebalances += membership.assigned != assigned
+                assigned = membership.assigned
                 self._begin_changes(membership)
                 await self._next_change(membership)
                 for partition, task in list(self._changes.items()):
@@ -153,7 +177,8 @@ class GroupReading:
 
     def _own(self, membership: Membership, partition: int, claimed: Claimed) -> _Owned:
         async def commit(offset: str) -> None:
-            await membership.commit(partition, offset)
+            with self._counters.committing.measured():
+                await membership.commit(partition, offset)
             source.committed()
             pump.happen(pump.feed.look)
 
@@ -168,6 +193,7 @@ class GroupReading:
             self._client.settings.max_payload,
             committer.advanced,
         )
+        source.counters = self._counters
         pump = self._host.partition_pump(source, self._consumer.is_async)
         return _Owned(source, pump, committer)
 
@@ -236,3 +262,14 @@ class GroupReading:
 
     def _name(self, partition: int) -> str:
         return f"log={self._consumer.log} group={self._consumer.group} partition={partition}"
+
+
+def _state(owned: _Owned) -> str:
+    source = owned.source
+    if source.lease.is_lost:
+        return "lost"
+    if source.problem:
+        return "stands still"
+    if owned.pump.feed.load:
+        return "running"
+    return "waiting to try again" if source.holds_until > monotonic() else "reading"

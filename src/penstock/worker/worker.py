@@ -25,6 +25,7 @@ from penstock.worker.emptiness import wait_until_empty
 from penstock.worker.group_reading import GroupReading
 from penstock.worker.handlers import Handlers, as_handlers
 from penstock.worker.hooks import Lifespan
+from penstock.worker.log_news import LogNews
 from penstock.worker.order import QueueOrder
 from penstock.worker.renewal import Renewal
 from penstock.worker.serving import Serving
@@ -94,6 +95,7 @@ class Worker:
         functions = [f for types in handlers.jobs.values() for f in types.values()]
         self._executor = MixedExecutor(concurrency, functions, modules)
         order = QueueOrder(handlers.queues, strict, weights or {})
+        self._log_news = LogNews()
         self._renewal = Renewal(max_jobs, max_memory)
         self.serving = Serving(self._client, handlers, self._executor, order, self._renewal)
         """what it serves while it lives"""
@@ -231,7 +233,7 @@ class Worker:
         session.heartbeat.on_lost = tell
         session.heartbeat.on_paused = pause
         session.heartbeat.on_renewed = self.on_renewed
-        session.heartbeat.stuck_slots = lambda: self._executor.threads.stuck
+        session.heartbeat.news = self._news
         self.on_renewed(lease_clock())
         await session.start()
         self._is_registered = True
@@ -296,8 +298,12 @@ class Worker:
         serving = self.serving
         serving.is_paused = lambda: session.heartbeat.is_paused
         serving.serve([serving.queue_pump(session, queue) for queue in queues])
-        readings = [self._reading(session, it).run() for it in self._handlers.consumers]
-        beside = [*readings, serving.look(), self._renewal.watch(serving.changed)]
+        readings = [self._reading(session, it) for it in self._handlers.consumers]
+        beside = [reading.run() for reading in readings]
+        beside += [serving.look(), self._renewal.watch(serving.changed)]
+        if readings:
+            every_s = self._options["heartbeat_ms"] / 1000
+            beside.append(self._log_news.keep(readings, every_s))
         if self._ends_when_empty:
             beside.append(self._stop_when_empty())
         serving.tasks += [asyncio.create_task(work) for work in beside]
@@ -359,7 +365,13 @@ class Worker:
         """What reads one log for one group."""
         coordinator = coordinator_for(consumer, self._client)
         about = coordinator, consumer, session.id, session.lease
-        return GroupReading(self.serving, self._client, *about)
+        return GroupReading(self.serving, self._client, *about, self._log_news.counters)
+
+    def _news(self) -> dict[str, object]:
+        """What is told about the worker with each beat, if it has changed; in the thread of the
+        heartbeat, so that it only picks up what is ready.
+        """
+        return {"stuck_slots": self._executor.threads.stuck, **self._log_news.ready}
 
     async def _stop_when_empty(self) -> None:
         serving = self.serving

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.client._sync.log_reading import check_numbers
 from penstock.errors import InvalidArgument
 from penstock.model.instants import instant_ms
 from penstock.model.logs import START, check_id
@@ -133,11 +134,11 @@ class LogGroup:
         entries = self._store.call(key, "XRANGE", key, start, "+", "COUNT", limit)
         return log_groups.open_errors(partition, entries)
 
-    def count_errors(self) -> int:
-        """How many messages were given up and not replayed."""
+    def count_errors(self, partition: int | None = None) -> int:
+        """How many messages were given up and not replayed, of one partition or of all."""
         facts = self.log.facts()
         found = 0
-        for number in range(facts.partitions):
+        for number in check_numbers(partition, facts):
             key = self._keys.partition(number).errors(self.name)
             found += self._store.call(key, "XLEN", key)
         return found
@@ -148,7 +149,7 @@ class LogGroup:
         """
         facts = self.log.facts()
         replayed = 0
-        for number in range(facts.partitions) if partition is None else [partition]:
+        for number in check_numbers(partition, facts):
             while found := self.errors(number):
                 replayed += self._replay(number, [error.id for error in found])
         return replayed

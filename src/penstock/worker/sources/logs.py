@@ -13,6 +13,7 @@ from penstock.model.claims import Claim
 from penstock.store.command import Command
 from penstock.store.commands import log_groups, log_members
 from penstock.worker.consumers import run_batch
+from penstock.worker.log_counters import LogCounters
 from penstock.worker.source import WOKEN, Request, Source, Told
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class LogSource(Source):
         """nothing more is begun, not even of messages that are held"""
         self.problem = ""
         """why it stands still"""
+        self.counters = LogCounters()
+        """the worker's, if it has set its own here"""
         self._advanced = advanced
         self._failures = 0
         """of the messages after the position"""
@@ -94,6 +97,7 @@ class LogSource(Source):
         requests: list[Request] = []
         for outcome in outcomes:
             context = cast("BatchContext", outcome)
+            self.counters.ran(context.done, context.took_s)
             if context.done:
                 self._advance(context.messages[context.done - 1].id)
             if context.outcome == "failed":
@@ -159,8 +163,11 @@ class LogSource(Source):
         attempts = 1 if self._alone_until else self.consumer.attempts
         if self._failures < attempts or not rest:
             self._retry_at = monotonic() + self.consumer.wait_s(self._failures)
+            # Of single messages, those behind the one that failed were not tried yet.
+            self.counters.retried += len(rest if self.consumer.batch is not None else rest[:1])
             return []
         if self.consumer.batch is not None and len(rest) > 1:
+            self.counters.retried += len(rest)
             self._alone_until = rest[-1].id
             self._failures = 0
             return []
@@ -177,6 +184,7 @@ class LogSource(Source):
             if not is_held:
                 self.lease.lose()
                 return Claim("idle", refused=[context.token])
+            self.counters.failed += 1
             self._advance(message.id)
             return Claim("idle")
 
