@@ -31,9 +31,9 @@ def test_a_worker_that_is_stopping_takes_no_partition() -> None:
         host, lease = Host(), Lease(3000)
         lease.renewed(math.inf)
         [consumer] = getattr(read, CONSUMER_MARK)
+        nothing = cast("Any", None)
         reading = GroupReading(
-            *(cast("Any", host), cast("Any", None), cast("Any", None)),
-            *(consumer, "ant", lease, LogCounters()),
+            cast("Any", host), nothing, nothing, consumer, "ant", lease, LogCounters()
         )
         membership = ManualMembership(
             Group("clicks", "g", 2), "ant.0", frozenset({0, 1}), MemoryPositions()
