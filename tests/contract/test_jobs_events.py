@@ -108,7 +108,23 @@ def test_a_job_whose_worker_died_is_retried(
     other.die()
 
     [event] = hear()
-    assert (event.kind, event.id, event.attempt, event.detail) == ("retried", job.id, 1, b"")
+    assert (event.kind, event.id, event.attempt) == ("retried", job.id, 1)
+    assert b"the worker ended by signal 9 (SIGKILL)" in event.detail
+
+
+def test_a_job_whose_worker_lapsed_is_retried(
+    ps: penstock.Penstock, mail: penstock.Jobs, hear: Callable[[], list[JobEvent]]
+) -> None:
+    job = mail.add("email")
+    other = Hand(ps, "other")
+    other.take_one()
+    hear()
+
+    other.lapse()
+
+    [event] = hear()
+    assert (event.kind, event.id, event.attempt) == ("retried", job.id, 1)
+    assert b"SIGKILL" not in event.detail
 
 
 def test_a_job_given_back_is_no_event(

@@ -490,16 +490,22 @@ def test_a_worker_looks_for_what_it_has_missed(
     worker = serve(echo)
     assert worker._loop is not None
     pump, take = worker.pump, worker.handoff._take
+    taken: list[bytes] = []
     missed: list[bytes] = []
 
-    def miss(message: bytes) -> None:
-        missed.append(message)
+    def note(message: bytes) -> Any:
+        taken.append(message)
+        return take(message)
 
-    # Until it waits and listens, it asks for jobs. It is sent one alone, as it would find out with
-    # the next what it holds.
+    # Until it listens, and has looked for what came before that, it finds jobs by asking.
+    worker.handoff._take = note
+    while not taken:
+        assert mail.add("email", {"number": 4}).result(timeout=20) == 4
     idle = mail._keys.idle
+    wait_for(lambda: pump.feed.is_between_requests)
     wait_for(lambda: ps.store.call(idle, "SISMEMBER", idle, "+" + worker.id))
-    worker.handoff._take = miss
+    worker.handoff._take = missed.append
+    # It is sent one alone, as it would find out with the next what it holds.
     job = mail.add("email", {"number": 5})
     wait_for(lambda: missed)
     assert open_handed_over(missed[0]).id == job.id

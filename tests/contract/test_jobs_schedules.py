@@ -196,7 +196,7 @@ def test_a_schedule_that_is_not_there_is_not_found(schedules: Schedules) -> None
         ({"cron": "every day"}, "cron 'every day' cannot be read"),
         ({"cron": "61 * * * *"}, "cannot be read"),
         ({"cron": "0 0 31 2 *"}, "never fires, because no such day exists"),
-        ({"cron": "* * * * * *"}, "not five fields"),
+        ({"cron": "* * * * * * *"}, "cannot be read"),
         ({"every": 0}, "give 1 to 31622400 seconds"),
         ({"every": float("nan")}, "every is nan s"),
         ({"every": float("inf")}, "every is inf s"),
