@@ -35,6 +35,9 @@ NO_TRACE: dict[str, tuple[str, str]] = {
         "a job that was never tried has none: its record says the same, and some have both",
     ),
     "failures": (LOST, "a task of which no failure is known counts as one that has not failed"),
+    "errors": (LOST, "which messages a group has given up is only known here"),
+    "group_owners": (LOST, "a member that owns nothing takes its partitions again"),
+    "groups": (LOST, "a worker that reads for a group puts it on the list again"),
     "history": (ANY, "what has ended, for readers, who tell of a gap by the places of entries"),
     "idle": ("deleted", "a worker that waits comes again by itself; none is woken until then"),
     "info": (LOST, "a worker that lives says it again with its next heartbeat"),
@@ -44,6 +47,12 @@ NO_TRACE: dict[str, tuple[str, str]] = {
     "marks": (LOST, "a reader of the history marks its place again when it reads on"),
     "memory": (ANY, "it tells a request that is sent twice from another, for an hour"),
     "meta": ("newest deleted", "where the newest id is not known, every id is looked for"),
+    "offsets": (
+        LOST,
+        "how far a reader has come is only known here, unless it is the one that retention waits "
+        "for",
+    ),
+    "paused": (LOST, "a pause is only known here"),
     "paused_types": (LOST, "a pause is only known here"),
     "paused_workers": (LOST, "a pause is only known here"),
     "progress": (".* (emptied|garbage)", "any bytes may be what a job said last"),
@@ -68,7 +77,7 @@ def of_every_key() -> Iterator[tuple[str, str]]:
     """The kind of samples and the name of every key that is declared."""
     for name in KEY_TYPES:
         yield "tasks", name
-    for kind in ("tasks", "jobs"):
+    for kind in SAMPLES:
         for name in KINDS[kind].key_types:
             yield kind, name
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.client.fsck import check, repair
-from penstock.store.commands import logs
+from penstock.store.commands import log_members, logs
 
 if TYPE_CHECKING:
     import penstock
@@ -55,9 +55,86 @@ def test_a_message_that_should_be_gone_is_found(ps: penstock.Penstock, part: Par
 
 
 def test_a_segment_that_is_none_is_found(ps: penstock.Penstock, part: PartitionKeys) -> None:
-    ps.store.call(part.segments, "RPUSH", part.segments, "5-0 7")
+    ps.store.call(part.segments, "LPUSH", part.segments, "5-0 soon 9")
+    report = check(ps)
+    assert [violation.kind for violation in report.violations] == ["stray_entry"]
+
+    assert repair(ps, report).violations == []
+
+
+def test_a_segment_that_is_miscounted_is_found(ps: penstock.Penstock, part: PartitionKeys) -> None:
+    ps.store.call(part.segments, "RPUSH", part.segments, "5-0 7 9")
 
     assert found(ps) == ["segment_miscounted"]
+
+
+def test_segments_that_are_gone_are_missed(ps: penstock.Penstock, part: PartitionKeys) -> None:
+    ps.store.call(part.segments, "DEL", part.segments)
+
+    assert found(ps) == ["segment_miscounted"]
+
+
+@pytest.mark.parametrize("garbage", [b"", b"phantom \xff", b"9999999999999999"])
+@pytest.mark.parametrize("field", ["kind", "process", "born"])
+def test_a_log_that_cannot_be_read_loses_no_message(
+    ps: penstock.Penstock,
+    names: NamespaceKeys,
+    part: PartitionKeys,
+    log: penstock.Log,
+    field: str,
+    garbage: bytes,
+) -> None:
+    """What tells the partitions of a log from those of one that was deleted may be damaged."""
+    if field == "process" and garbage.isdigit():
+        garbage = b"1"  # the partitions are of a newer log; a greater number says of an older one
+    key = part.state if field == "born" else names.queue("clicks").meta
+    before = ps.store.call(key, "HGET", key, field)
+    ps.store.call(key, "HSET", key, field, garbage)
+    report = check(ps)
+    assert report.violations != []
+    repair(ps, report)
+
+    ps.store.call(key, "HSET", key, field, before)
+
+    assert (found(ps), log.info().messages) == ([], 950)
+
+
+def test_the_reader_that_retention_waits_for_is_missed(
+    ps: penstock.Penstock, part: PartitionKeys, log: penstock.Log
+) -> None:
+    log.mark("archive", {0: log.info().partitions[0].last})
+    ps.store.call(part.offsets, "HDEL", part.offsets, "sessions")
+
+    assert found(ps) == ["floor_of_no_reader"]
+
+
+def test_members_of_a_group_that_are_none_are_found_and_removed(
+    ps: penstock.Penstock, names: NamespaceKeys, log: penstock.Log
+) -> None:
+    keys = names.queue("clicks")
+    members, owners = keys.group_members("sessions"), keys.group_owners("sessions")
+    ps.store.run(log_members.keep_member(keys, "sessions", "w1", 60_000, 1, 2, joins=True))
+    ps.store.run(log_members.own_partition(keys, "sessions", "w1", 0))
+    assert found(ps) == []
+    ps.store.call(members, "HSET", members, b"\xff", "soon")
+    ps.store.call(owners, "HSET", owners, "1", "nobody")
+    report = check(ps)
+    assert [violation.kind for violation in report.violations] == ["stray_entry"] * 2
+
+    assert repair(ps, report).violations == []
+
+
+def test_a_paused_group_whose_name_is_no_text_is_found_and_removed(
+    ps: penstock.Penstock, part: PartitionKeys, log: penstock.Log
+) -> None:
+    log.group("sessions").pause(0)
+    ps.store.call(part.paused, "SADD", part.paused, b"\xff")
+    report = check(ps)
+    assert [violation.kind for violation in report.violations] == ["stray_entry"]
+
+    assert repair(ps, report).violations == []
+
+    assert log.group("sessions").paused() == [0]
 
 
 def test_an_offset_that_is_none_is_found(

@@ -8,7 +8,7 @@ from penstock.model.logs import id_key
 from penstock.model.violations import Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from penstock.model.log_snapshot import LogSnapshot
     from penstock.model.snapshot import Snapshot
@@ -37,7 +37,7 @@ def partitions_belong_to_logs(log: LogSnapshot) -> Iterator[Violation]:
                 "I13",
                 log.name,
                 f"partition {part.number} with {part.messages} messages belongs to no log",
-                is_repairable=part.born != log.born,
+                is_repairable=log.has_left_behind(part.born),
                 kind="partition_of_no_log",
                 subject=str(part.number),
             )
@@ -51,6 +51,23 @@ def partitions_belong_to_logs(log: LogSnapshot) -> Iterator[Violation]:
                 kind="partition_has_old_settings",
                 subject=str(part.number),
             )
+        elif part.settings != log.settings:
+            yield Violation(
+                "I13",
+                log.name,
+                f"partition {part.number} has the settings {_listed(part.settings)}, but its log "
+                f"has {_listed(log.settings)}; set them again with `log.configure`",
+                kind="partition_has_other_settings",
+                subject=str(part.number),
+            )
+    for number, name in log.lacking:
+        yield Violation(
+            "I13",
+            log.name,
+            f"the state of partition {number} does not say {name!r}",
+            kind="state_is_incomplete",
+            subject=f"{number} {name}",
+        )
 
 
 def messages_are_counted(log: LogSnapshot) -> Iterator[Violation]:
@@ -77,7 +94,8 @@ def messages_are_counted(log: LogSnapshot) -> Iterator[Violation]:
             )
         segment = log.segments.get(part.number, "").split(" ")
         closed = log.closed.get(part.number, 0)
-        if segment != [""] and (len(segment) != 3 or segment[1] != str(closed)):
+        # Without any, everything that was in one is gone. What is no segment is named as a stray.
+        if closed > part.trimmed if segment == [""] else segment[1:2] not in ([], [str(closed)]):
             yield Violation(
                 "I1",
                 log.name,
@@ -101,6 +119,15 @@ def offsets_are_right(log: LogSnapshot) -> Iterator[Violation]:
     for part in log.partitions:
         # A reader may seek to a time at which nothing was appended yet.
         end = max(id_key(part.last), (int(part.now * 1000), 0))
+        if part.floor and part.floor not in {reader.offset for reader in part.readers}:
+            yield Violation(
+                "I13",
+                log.name,
+                f"retention of partition {part.number} waits for a reader that has come to "
+                f"{part.floor}, but there is none; it may have been lost",
+                kind="floor_of_no_reader",
+                subject=str(part.number),
+            )
         for reader in part.readers:
             offset, subject = id_key(reader.offset), f"{part.number} {reader.name}"
             if offset > end:
@@ -141,3 +168,7 @@ def batches_are_finished(log: LogSnapshot) -> Iterator[Violation]:
             kind="batch_is_not_finished" if batch else "stage_of_no_batch",
             subject=f"{number} {stage}",
         )
+
+
+def _listed(settings: Mapping[str, int]) -> str:
+    return " ".join(f"{name}={value}" for name, value in sorted(settings.items())) or "of none"

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.model.logs import DEFAULT_EXPIRE_MS
+from penstock.model.numbers import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.model.logs import PartitionInfo
+    from penstock.model.snapshot import Stray
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,22 @@ class LogSnapshot:
     """partition, stage and batch of what should have been moved or dropped long ago; the batch is
     empty if it cannot be read
     """
+    lacking: tuple[tuple[int, str], ...] = ()
+    """partition and what its state does not say, though it must"""
+    is_gone: bool = True
+    """whether nothing says that there is such a log; if not, and it is not known when it was born,
+    that cannot be read
+    """
+    strays: tuple[Stray, ...] = ()
+
+    def has_left_behind(self, born: str) -> bool:
+        """Whether a partition that was opened for the log that was born then can be deleted. What
+        cannot be read is no reason to.
+        """
+        if self.is_gone:
+            return True
+        own, other = whole_number(self.born), whole_number(born)
+        return own is not None and other is not None and other < own
 
     @property
     def expire_s(self) -> float:

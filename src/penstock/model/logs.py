@@ -233,6 +233,8 @@ class PartitionInfo:
     is_open: bool
     born: str = ""
     version: int = 0
+    settings: Mapping[str, int] = field(default_factory=dict)
+    """as the log had them when the partition was opened or changed"""
 
 
 class RangeInfo(NamedTuple):

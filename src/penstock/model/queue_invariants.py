@@ -123,6 +123,7 @@ def entries_make_sense(snapshot: Snapshot) -> Iterator[Violation]:
     found = [stray for queue in snapshot.queues.values() for stray in queue.strays]
     found += [stray for batches in snapshot.batches.values() for stray in batches.strays]
     found += [stray for queue in snapshot.jobs.values() for stray in queue.strays]
+    found += [stray for log in snapshot.logs.values() for stray in log.strays]
     for queue, key, type, entry, wanted, is_removable in dict.fromkeys([*snapshot.strays, *found]):
         yield Violation(
             "I13",

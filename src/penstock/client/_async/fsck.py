@@ -33,7 +33,13 @@ if TYPE_CHECKING:
 
 _OF_BATCHES = ("moving", "stage", "batches", "batch_times", "keeps")
 _WORKER = "the name of a worker"
-_REMOVALS = {"hash": ("HDEL",), "set": ("SREM",), "zset": ("ZREM",), "list": ("LREM",)}
+_REMOVALS = {
+    "hash": ("HDEL",),
+    "set": ("SREM",),
+    "zset": ("ZREM",),
+    "list": ("LREM",),
+    "stream": ("XDEL",),
+}
 """Type of a key -> what removes an entry."""
 _SETTLE_S = 0.05
 _MEMORY_MS = 3_600_000
@@ -165,6 +171,9 @@ async def _check_meta(client: AsyncPenstock, keys: QueueKeys) -> list[Stray]:
             strays.add(keys.meta, "hash", name, wanted, is_removable=text is None)
         elif text == "kind" and value not in (b"jobs", b"logs"):
             wanted = f"what the queue holds but {value!r}"
+            strays.add(keys.meta, "hash", name, wanted, is_removable=False)
+        elif text == "incarnation" and not value:
+            wanted = "what tells the queue from others of its name, as it is empty"
             strays.add(keys.meta, "hash", name, wanted, is_removable=False)
     return strays.found
 

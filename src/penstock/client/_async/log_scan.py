@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.client._async.log_strays import log_strays, partition_strays
 from penstock.connection.log_batches import adecided_attempt, alist_prepared
 from penstock.errors import LogNotFound, WrongKind
 from penstock.model.log_snapshot import LogSnapshot
@@ -28,10 +29,16 @@ async def read_log(store: AsyncStore, keys: QueueKeys, names: Collection[KeyName
     partitions: list[PartitionInfo] = []
     no_offsets: list[tuple[int, str]] = []
     segments, closed = {}, {}
+    strays = await log_strays(store, keys)
+    lacking: list[tuple[int, str]] = []
     for number in found:
         of_partition = keys.partition(number)
         partitions.append(await store.run(logs.describe_partition(of_partition)))
         no_offsets += await _no_offsets(store, of_partition)
+        groups = [n.owner for n in names if (n.partition, n.kind) == (number, "errors")]
+        found_strays, missing = await partition_strays(store, of_partition, groups)
+        strays += found_strays
+        lacking += [(number, name) for name in missing]
         key, state = of_partition.segments, of_partition.state
         # In this order, as segments are only added to what is counted.
         segments[number] = (await store.call(key, "LINDEX", key, -1) or b"").decode(
@@ -39,9 +46,12 @@ async def read_log(store: AsyncStore, keys: QueueKeys, names: Collection[KeyName
         )
         stored = await store.call(state, "HGET", state, "closed")
         closed[number] = whole_number(stored or b"0") or 0
+    unfinished = []
+    for part in partitions:
+        stages = {n.owner for n in names if (n.partition, n.kind) == (part.number, "stage")}
+        unfinished += await _unfinished(store, keys, part, stages)
     # Last, as a partition is opened after its log is made.
-    log = await _facts(store, keys)
-    unfinished = [each for part in partitions for each in await _unfinished(store, keys, part)]
+    log, is_gone = await read_facts(store, keys)
     return LogSnapshot(
         name=keys.queue,
         born=log.born if log else "",
@@ -53,18 +63,21 @@ async def read_log(store: AsyncStore, keys: QueueKeys, names: Collection[KeyName
         segments=segments,
         closed=closed,
         unfinished=tuple(unfinished),
+        lacking=tuple(lacking),
+        is_gone=is_gone,
+        strays=tuple(strays),
     )
 
 
 async def _unfinished(
-    store: AsyncStore, keys: QueueKeys, part: PartitionInfo
+    store: AsyncStore, keys: QueueKeys, part: PartitionInfo, stages: set[str]
 ) -> list[tuple[int, str, str]]:
     """Stages that are still to be moved or dropped, long after they were prepared; and those of
-    which it cannot be read for which batch they are.
+    which it cannot be read for which batch they are. `stages` are those that do not expire.
     """
     prepared = await alist_prepared(store, keys, part.number)
     key = keys.partition(part.number).prepared
-    names = {name.decode(errors="replace") for name in await store.call(key, "HKEYS", key)}
+    names = {name.decode(errors="replace") for name in await store.call(key, "HKEYS", key)} | stages
     found = [(part.number, name, "") for name in sorted(names - {each.stage for each in prepared})]
     for stage in prepared:
         version, _ = await adecided_attempt(store, keys, stage.batch)
@@ -79,11 +92,14 @@ async def count_waiting(store: AsyncStore, keys: QueueKeys) -> int:
     return 0
 
 
-async def _facts(store: AsyncStore, keys: QueueKeys) -> LogFacts | None:
+async def read_facts(store: AsyncStore, keys: QueueKeys) -> tuple[LogFacts | None, bool]:
+    """What the log says of itself, if that can be read; and whether nothing says that it exists."""
     try:
-        return await store.run(logs.describe_log(keys))
-    except (LogNotFound, WrongKind):
-        return None
+        return await store.run(logs.describe_log(keys)), False
+    except LogNotFound:
+        return None, True
+    except WrongKind:
+        return None, False
 
 
 async def _no_offsets(store: AsyncStore, keys: PartitionKeys) -> list[tuple[int, str]]:

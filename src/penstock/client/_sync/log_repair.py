@@ -8,8 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.client._sync.key_scan import scan_keys
+from penstock.client._sync.log_scan import read_facts
 from penstock.connection.log_batches import finish_batches
 from penstock.errors import LogNotFound, WrongKind
+from penstock.model.log_snapshot import LogSnapshot
 from penstock.store.commands import logs
 from penstock.store.commands.logs import NoPartition
 
@@ -44,14 +46,12 @@ def _mend(client: Penstock, keys: QueueKeys, violation: Violation) -> None:
 
 
 def _delete(client: Penstock, keys: QueueKeys, number: int) -> None:
-    """Only if it is still that of a log that is not there."""
+    """Only if it is still that of a log that is not there any more."""
     of_partition = keys.partition(number)
     present = (client.store.run(logs.describe_partition(of_partition))).born
-    try:
-        log = client.store.run(logs.describe_log(keys))
-    except (LogNotFound, WrongKind):
-        log = None
-    if log is not None and log.born == present:
+    log, is_gone = read_facts(client.store, keys)
+    snapshot = LogSnapshot(keys.queue, born=log.born if log else "", is_gone=is_gone)
+    if not snapshot.has_left_behind(present):
         return
     found = scan_keys(client.store, client.keys, _pattern(of_partition.tag))
     groups = [name.owner for name in found.names if name.kind == "errors"]

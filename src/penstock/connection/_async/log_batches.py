@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from penstock.connection._async.queues import in_queue
 from penstock.errors import LogNotFound, StageLost
+from penstock.model.numbers import whole_number
 from penstock.model.staging import STAGE_MS
 from penstock.store.commands import log_batches, logs, staging
 from penstock.store.commands.logs import NoPartition
+from penstock.store.strays import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,7 +108,9 @@ async def decided_attempt(store: AsyncStore, keys: QueueKeys, batch: str) -> tup
     """
     version = await store.call(keys.batches, "HGET", keys.batches, batch)
     token = await store.call(keys.batch_tokens, "HGET", keys.batch_tokens, batch)
-    return int(version or -1), (token or b"").decode()
+    number, text = whole_number(version or b""), text_of(token or b"")
+    # Of what cannot be read nothing is moved or dropped; `penstock fsck` names it.
+    return (-1, "") if number is None or not text else (number, text)
 
 
 async def _decide(

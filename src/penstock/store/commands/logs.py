@@ -17,6 +17,7 @@ from penstock.model.logs import (
 from penstock.model.numbers import whole_number
 from penstock.store.command import Command, Operation, check_queue, unexpected
 from penstock.store.script import load
+from penstock.store.strays import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +34,9 @@ DESCRIBE_RANGE = load("logs/describe_range")
 TRIM_PARTITION = load("logs/trim_partition")
 DELETE_LOG = load("logs/delete_log")
 DELETE_PARTITION = load("logs/delete_partition")
+
+LOG_SETTINGS = ("keep_ms", "keep_count", "keep_bytes", "max_bytes", "expire_ms")
+"""What a log can say and its partitions are told, as it is stored."""
 
 
 class NoPartition(Exception):
@@ -254,10 +258,12 @@ def open_entries(partition: int, entries: list[Any]) -> list[Message]:
 
 def _log_facts(keys: QueueKeys, reply: list[Any]) -> LogFacts:
     settings = {name.decode(): whole_number(value) for name, value in _pairs(reply[4])}
-    groups = {name.decode(): whole_number(value) or 0 for name, value in _pairs(reply[5:6])}
+    # `penstock fsck` names a group whose name is no text.
+    listed = [(text_of(name), value) for name, value in _pairs(reply[5:6])]
+    groups = {name: whole_number(value) or 0 for name, value in listed if name is not None}
     return LogFacts(
         name=keys.queue,
-        born=reply[1].decode(),
+        born=reply[1].decode(errors="replace"),
         partitions=whole_number(reply[2]) or 0,
         version=whole_number(reply[3]) or 0,
         settings={name: value for name, value in settings.items() if value is not None},
@@ -267,12 +273,13 @@ def _log_facts(keys: QueueKeys, reply: list[Any]) -> LogFacts:
 
 def _partition_info(number: int, reply: list[Any]) -> PartitionInfo:
     _, now, flat, length, first, last, offsets = reply
-    state = {name.decode(): value for name, value in _pairs(flat)}
+    state = {name.decode(errors="replace"): value for name, value in _pairs(flat)}
+    settings = {name: whole_number(state.get(name, b"")) for name in LOG_SETTINGS}
 
     def size(name: str) -> int:
         return whole_number(state.get(name, b"")) or 0
 
-    trimmed_to = state.get("trimmed_to", b"").decode()
+    trimmed_to = state.get("trimmed_to", b"").decode(errors="replace")
     return PartitionInfo(
         number=number,
         now=int(now) / 1000,
@@ -285,10 +292,11 @@ def _partition_info(number: int, reply: list[Any]) -> PartitionInfo:
         first=first.decode(),
         last=last.decode() or trimmed_to,
         readers=tuple(open_readers(offsets)),
-        floor=state.get("floor", b"").decode(),
+        floor=state.get("floor", b"").decode(errors="replace"),
         is_open="born" in state,
         born=state.get("born", b"").decode(errors="replace"),
         version=size("version"),
+        settings={name: value for name, value in settings.items() if value is not None},
     )
 
 
@@ -302,7 +310,7 @@ def open_readers(flat: list[bytes]) -> Iterator[Reader]:
 
 
 def is_queue(keys: QueueKeys, kind: bytes) -> WrongKind:
-    holds = f"holds {kind.decode()}" if kind else "has been used as one"
+    holds = f"holds {kind.decode(errors='backslashreplace')}" if kind else "has been used as one"
     return WrongKind(
         f"{keys.queue!r} is a queue that {holds}, so it cannot be a log; choose another name, or "
         "delete the queue first"

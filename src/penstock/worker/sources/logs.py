@@ -105,7 +105,8 @@ class LogSource(Source):
         return requests, []
 
     def told(self, reported: Sequence[Context], refused: Sequence[int]) -> Told:
-        contexts = [cast("BatchContext", context) for context in reported]
+        # What is refused, another owner reads again, and counts.
+        contexts = [cast("BatchContext", c) for c in reported if c.token not in refused]
         failed = sum(context.outcome == "failed" for context in contexts)
         return Told(sum(context.done for context in contexts), failed)
 
