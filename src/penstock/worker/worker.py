@@ -233,7 +233,7 @@ class Worker:
         session.heartbeat.on_lost = tell
         session.heartbeat.on_paused = pause
         session.heartbeat.on_renewed = self.on_renewed
-        session.heartbeat.news = self._news
+        session.heartbeat.news = self.news
         self.on_renewed(lease_clock())
         await session.start()
         self._is_registered = True
@@ -367,11 +367,12 @@ class Worker:
         about = coordinator, consumer, session.id, session.lease
         return GroupReading(self.serving, self._client, *about, self._log_news.counters)
 
-    def _news(self) -> dict[str, object]:
+    def news(self) -> dict[str, object]:
         """What is told about the worker with each beat, if it has changed; in the thread of the
-        heartbeat, so that it only picks up what is ready.
+        heartbeat, so that it only picks up what is ready. At first there is nothing to tell.
         """
-        return {"stuck_slots": self._executor.threads.stuck, **self._log_news.ready}
+        stuck = self._executor.threads.stuck
+        return {**({"stuck_slots": stuck} if stuck else {}), **self._log_news.ready}
 
     async def _stop_when_empty(self) -> None:
         serving = self.serving
