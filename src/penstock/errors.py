@@ -1,8 +1,8 @@
 """Every error penstock raises.
 
 All in one file, though it is a long one, so that it is known where to look. One class per thing a
-caller could handle. Each message says what happened, with the values, and
-what to do next; `code` is stable and meant for programs (`--json` output, log filters).
+caller could handle. Each message says what happened, with the values, and what to do next; `code`
+is stable and meant for programs (`--json` output, log filters).
 """
 
 from __future__ import annotations
