@@ -133,12 +133,13 @@ class CoroutineExecutor:
 
     async def _perform(self, context: Context) -> None:
         self._running.add(context)
-        while context.must_wait:  # noqa: ASYNC110 - the lease is a clock; nothing announces its end
-            await asyncio.sleep(_LEASE_POLL_S)
-        if context.is_void:
-            self._running.discard(context)
-            context.skipped()
-            return
+        if not context.may_begin:
+            while context.must_wait:  # noqa: ASYNC110 - the lease is a clock; nothing announces its end
+                await asyncio.sleep(_LEASE_POLL_S)
+            if context.is_void:
+                self._running.discard(context)
+                context.skipped()
+                return
         began_at = perf_counter()
         error: BaseException | None = None
         try:

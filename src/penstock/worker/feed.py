@@ -404,7 +404,7 @@ class Feed:
             exchange.reporting = self._take_outcomes()
             exchange.is_prepared = False
         if not exchange.is_prepared:
-            if any(map(self._notes.is_being_written, exchange.reporting)):
+            if self._notes.is_any_being_written(exchange.reporting):
                 return None  # what a job has said goes before its end
             self._notes.forget(exchange.reporting)
             outcomes = exchange.reporting

@@ -43,8 +43,8 @@ class Notes:
         if context in self._noted:
             self.due_at = min(self.due_at, now + _EVERY_S)
 
-    def is_being_written(self, context: Context) -> bool:
-        return context in self._being_written
+    def is_any_being_written(self, contexts: Iterable[Context]) -> bool:
+        return not self._being_written.isdisjoint(contexts)
 
     def has(self, context: Context) -> bool:
         return context in self._noted or context in self._being_written
