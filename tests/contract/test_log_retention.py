@@ -184,6 +184,27 @@ def test_a_reader_that_is_not_seen_for_long_holds_nothing_back(
     assert log.info().partitions[0].readers == ()
 
 
+def test_writers_wait_for_no_reader_once_all_have_expired(
+    timed: tuple[penstock.Penstock, Clock],
+) -> None:
+    ps, clock = timed
+    log = ps.log("clicks")
+    append(log, 0, 500)
+    log.group("gone").take(0, "w1")
+    log.configure(keep_count=1, expire_s=3600)
+    clock.set(1_000_000 + 1800)
+    archive = log.page(0)[10].id
+    log.mark("archive", {0: archive})
+    clock.set(1_000_000 + 3601)
+    append(log, 500, 1000)
+    assert log.info().messages == 1000
+
+    clock.set(1_000_000 + 1800 + 3601)
+    append(log, 1000, 1500)
+
+    assert log.info().messages < SEGMENT
+
+
 def test_a_hard_cap_goes_past_a_reader_and_says_so(ps: penstock.Penstock) -> None:
     log = ps.log("clicks")
     append(log, 0, 500)

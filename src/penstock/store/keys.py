@@ -302,7 +302,7 @@ class PartitionKeys:
     """born (of the log), version and settings, as the log has them; added and added_bytes since
     ever, trimmed and trimmed_bytes of those, trimmed_to (id), lost (trimmed before a reader has
     read them); closed, closed_bytes and opened_at (ms) of the segment that is not in the list yet;
-    floor (id): what the slowest reader has read
+    floor (id): what the slowest reader has read; floor_at (ms): when a reader was last seen
     """
     segments = Key("list")
     """id of the last message, and added and added_bytes up to it, of about a hundred messages each;
@@ -333,7 +333,9 @@ class PartitionKeys:
         self.shown = f"partition {number} of log {log!r}"
         """what it is called in errors"""
         self.appended = f"{tag}:appended"
-        """channel: the id of the first of the messages that were just appended"""
+        """channel: the id of the first of the messages that were just appended; or an @ and a
+        group that goes on, or elsewhere
+        """
 
 
 def declared_keys(*classes: type) -> dict[str, DeclaredKey]:

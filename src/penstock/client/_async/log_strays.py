@@ -30,7 +30,7 @@ _ERRORS = 100
 _APPENDED = ("added", "added_bytes", "closed", "closed_bytes", "opened_at")
 _TRIMMED = ("trimmed", "trimmed_bytes", "lost")
 _IDS = ("trimmed_to", "floor")
-_NUMBERS = ("born", "version", *_APPENDED, *_TRIMMED, *LOG_SETTINGS)
+_NUMBERS = ("born", "version", *_APPENDED, *_TRIMMED, "floor_at", *LOG_SETTINGS)
 
 
 async def log_strays(store: AsyncStore, keys: QueueKeys) -> list[Stray]:
@@ -112,6 +112,8 @@ def _lacking(state: dict[bytes, bytes]) -> Iterator[str]:
     present = {name.decode(errors="replace") for name in state}
     if whole_number(state.get(b"trimmed", b"")) and "trimmed_to" not in present:
         yield "trimmed_to"
+    if "floor" in present and "floor_at" not in present:
+        yield "floor_at"
     for together in (("born", "version"), _APPENDED, _TRIMMED):
         missing = [name for name in together if name not in present]
         if len(missing) < len(together) or together[0] == "born":

@@ -1,7 +1,6 @@
 -- How far each group, archive or other reader has come: epoch, offset, when it was last seen (ms) and owner, with a
 -- space between. Only the owner with the newest epoch moves the offset of a group; other readers have the epoch 0.
 lib.MOST_READERS = 100 -- so that they can all be looked at
-lib.EXPIRE_MS = 604800000
 
 function lib.open_offset(entry)
   local epoch, offset, seen, owner = string.match(entry or '', '^(%d+) (%d+%-%d+) (%d+) (.*)$')
@@ -12,22 +11,26 @@ function lib.write_offset(offsets, reader, epoch, offset, now, owner)
   redis.call('HSET', offsets, reader, lib.whole(epoch) .. ' ' .. offset .. ' ' .. lib.whole(now) .. ' ' .. owner)
 end
 
--- What the slowest reader has read, of those that have been seen lately; nil if there is none.
+-- What the slowest reader has read, of those that have been seen lately, and when one of them was last seen; nil if
+-- there is none.
 function lib.floor_of(part, listed, now)
-  local floor, seen_after = nil, now - (part.expire_ms or lib.EXPIRE_MS)
+  local floor, floor_at, seen_after = nil, nil, now - (part.expire_ms or lib.EXPIRE_MS)
   for index = 2, #listed, 2 do
     local epoch, offset, seen = lib.open_offset(listed[index])
-    if epoch and seen > seen_after and (not floor or lib.is_before(offset, floor)) then floor = offset end
+    if epoch and seen > seen_after then
+      if not floor or lib.is_before(offset, floor) then floor = offset end
+      floor_at = math.max(floor_at or 0, seen)
+    end
   end
-  return floor
+  return floor, floor_at
 end
 
 -- Notes what the slowest reader has read, so that writers need not look at all of them.
 function lib.settle_floor(part, offsets, now)
-  part.floor = lib.floor_of(part, redis.call('HGETALL', offsets), now)
+  part.floor, part.floor_at = lib.floor_of(part, redis.call('HGETALL', offsets), now)
   if part.floor then
-    redis.call('HSET', part.key, 'floor', part.floor)
+    redis.call('HSET', part.key, 'floor', part.floor, 'floor_at', lib.whole(part.floor_at))
   else
-    redis.call('HDEL', part.key, 'floor')
+    redis.call('HDEL', part.key, 'floor', 'floor_at')
   end
 end

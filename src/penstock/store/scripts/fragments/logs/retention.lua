@@ -19,9 +19,17 @@ function lib.note_trimmed(part, id, added, added_bytes, is_needed)
   part.trimmed, part.trimmed_bytes, part.trimmed_to = added, added_bytes, id
 end
 
+-- A reader that is seen settles the floor anew. So if none was seen for long, all have expired, which a writer can
+-- tell without a look at them.
+function lib.expire_floor(part, now)
+  local seen_after = now - (part.expire_ms or lib.EXPIRE_MS)
+  if part.floor_at and part.floor_at <= seen_after then part.floor = nil end
+end
+
 -- Removes segments that are kept no longer; returns whether there may be more of them.
 function lib.retain(part, messages, segments, now)
   if not (part.keep_ms or part.keep_count or part.keep_bytes or part.max_bytes) then return false end
+  lib.expire_floor(part, now)
   for _ = 1, lib.TRIMMED_AT_ONCE do
     local oldest = redis.call('LINDEX', segments, 0)
     local id, added, added_bytes = string.match(oldest or '', '^(%d+%-%d+) (%d+) (%d+)$')
