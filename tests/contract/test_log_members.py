@@ -167,7 +167,7 @@ def test_a_paused_group_reads_nothing_and_is_woken_to_go_on(
     ps.store.run(members.pause_reading(part, born, GROUP, is_paused=False))
 
     assert ps.store.run(read).word == "ok"
-    assert ear.hear_the_rest() == [b""]
+    assert ear.hear_the_rest() == [b"@" + GROUP.encode()]
 
 
 def test_a_partition_of_another_log_is_not_paused(

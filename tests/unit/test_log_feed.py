@@ -208,3 +208,39 @@ def test_messages_for_another_group_are_passed_over() -> None:
     assert world.advanced == ["1-0"]
     world.now = world.feed.wake_at
     assert world.steps() == ["claim after 1-0"]
+
+
+def test_what_is_appended_and_what_other_groups_do_does_not_end_a_standstill() -> None:
+    world = World(batch=1, attempts=2, backoff=5.0, on_failure="stop")
+    world.steps()
+    world.answer("ok", "1-0")
+    world.end(done=0, error=ValueError("no"))
+    retry_at = world.source.holds_until
+
+    for message in (b"1700000000000-0", b"@other"):
+        world.source.hear(KEYS.appended, message)
+    assert world.source.holds_until == retry_at
+
+    world.now = retry_at
+    world.feed.look(world.now)
+    world.steps()
+    world.answer("ok", "1-0")
+    world.end(done=0, error=ValueError("no"))
+    for message in (b"1700000000000-0", b"@other"):
+        world.source.hear(KEYS.appended, message)
+    assert "failed 2 times" in world.source.problem
+
+    world.source.hear(KEYS.appended, b"@g")
+    assert not world.source.problem
+
+
+def test_a_standstill_ends_with_a_new_subscription_as_the_message_may_be_missed() -> None:
+    world = World(batch=1, attempts=1, on_failure="stop")
+    world.steps()
+    world.answer("ok", "1-0")
+    world.end(done=0, error=ValueError("no"))
+    assert world.source.problem
+
+    world.feed.resubscribed(world.now)
+
+    assert world.steps() == ["claim after 0-0"]

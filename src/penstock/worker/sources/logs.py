@@ -118,10 +118,14 @@ class LogSource(Source):
         self.is_stopping = not is_busy
 
     def hear(self, channel: str, message: bytes) -> Woken:
-        if not message:
-            # Not about messages, but about the group: it goes on, or elsewhere.
-            self.resume()
+        if message.startswith(b"@") and message[1:].decode() == self.consumer.group:
+            self.resume()  # not about messages, but about the group: it goes on, or elsewhere
         return WOKEN
+
+    def find_cancelled(self) -> None:
+        """What was said while nobody listened may have been that the group is to go on."""
+        if self.problem:
+            self.resume()
 
     def resume(self) -> None:
         """Try again what it stands still for."""

@@ -32,6 +32,7 @@ if not is_well or type(chunk) ~= 'table' then return {'empty'} end
 
 local count, size = part.added, part.added_bytes
 local last, last_size = lib.segment_end(part, now)
+local first = nil
 for index = 1, #chunk, 4 do
   local body, key, headers, at = chunk[index], chunk[index + 1], chunk[index + 2], chunk[index + 3]
   local id = lib.next_id()
@@ -42,6 +43,7 @@ for index = 1, #chunk, 4 do
   else
     id = redis.call('XADD', messages, id, 'b', body)
   end
+  first = first or id
   count, size = count + 1, size + lib.MESSAGE_BYTES + #body + #key + #headers
   if count >= last or size >= last_size then
     lib.close_segment(segments, part, id, count, size, now)
@@ -54,5 +56,5 @@ redis.call('HDEL', stage, lib.whole(chunks - left))
 if left == 1 then redis.call('HDEL', prepared, name) end
 lib.retain(part, messages, segments, now)
 lib.write_state(part)
-if moved > 0 then lib.publish(appended, '') end
+if moved > 0 then lib.publish(appended, first) end
 return {'ok', moved, left - 1}

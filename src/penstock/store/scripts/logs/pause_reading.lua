@@ -17,5 +17,5 @@ redis.call('SCARD', paused)
 if redis.call('HGET', state, 'born') ~= born then return {'no_partition'} end
 redis.call('SREM', paused, group) -- a removal first, which a full store lets pass
 if is_paused == '1' then redis.call('SADD', paused, group) end
-lib.publish(appended, '')
+lib.publish(appended, '@' .. group)
 return {'ok'}

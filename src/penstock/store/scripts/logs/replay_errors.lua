@@ -37,10 +37,12 @@ if part.born ~= born then return lib.end_early(memory, operation, {'no_partition
 
 local count, size = part.added, part.added_bytes
 local last, last_size = lib.segment_end(part, now)
+local first = nil
 for _, entry in ipairs(found) do
   local _, body, _, key, _, headers, _, at = unpack(entry[2])
   local id = redis.call('XADD', messages, lib.next_id(), 'b', body, 'k', key, 'h', headers, 't', at, 'g', group)
   redis.call('XDEL', errors, entry[1])
+  first = first or id
   count, size = count + 1, size + lib.MESSAGE_BYTES + #body + #key + #headers
   if count >= last or size >= last_size then
     lib.close_segment(segments, part, id, count, size, now)
@@ -49,5 +51,5 @@ for _, entry in ipairs(found) do
 end
 part.added, part.added_bytes = count, size
 lib.write_state(part)
-if #found > 0 then lib.publish(appended, '') end
+if first then lib.publish(appended, first) end
 return lib.remember(memory, operation, {'ok', #found})

@@ -34,5 +34,5 @@ if refusal then return lib.remember(memory, operation, refusal) end
 local epoch = known and math.max(known + 1, now) or now
 lib.write_offset(offsets, group, epoch, offset, now, '')
 lib.settle_floor(part, offsets, now)
-lib.publish(appended, '')
+lib.publish(appended, '@' .. group)
 return lib.remember(memory, operation, {'ok', lib.whole(epoch)})
