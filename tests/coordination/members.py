@@ -23,10 +23,12 @@ class MemoryPositions:
 
     def __init__(self) -> None:
         self.entries: dict[int, tuple[int, str]] = {}
+        self.owners: dict[int, str] = {}
 
     async def take(self, partition: int, owner: str) -> Taken:
         before, offset = self.entries.get(partition, (0, "0-0"))
         self.entries[partition] = before + 1, offset
+        self.owners[partition] = owner
         return Taken(before + 1, offset, before)
 
     async def commit(self, partition: int, epoch: int, offset: str) -> bool:
@@ -35,8 +37,12 @@ class MemoryPositions:
         self.entries[partition] = epoch, offset
         return True
 
+    async def has_other_owner(self, partition: int, owner: str) -> bool:
+        return self.owners.get(partition, owner) != owner
+
     def seek(self, partition: int, offset: str) -> None:
         self.entries[partition] = self.entries[partition][0] + 1, offset
+        self.owners.pop(partition, None)
 
 
 def run(work: Awaitable[None], timeout_s: float = 40) -> None:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import penstock
+from penstock.client.fsck import check
 from penstock.coordination.address import parse_zookeeper_address
 from penstock.coordination.coordinator import Group
 from penstock.coordination.manual import ManualCoordinator
 from penstock.coordination.positions import StoredPositions
 from penstock.coordination.redis import RedisCoordinator
 from penstock.coordination.zookeeper import ZooKeeperCoordinator
-from penstock.errors import PartitionLost
+from penstock.errors import LogNotFound, PartitionLost
 from tests.coordination.members import (
     SESSION_S,
     SETTLE_S,
@@ -221,3 +222,18 @@ def test_groups_know_nothing_of_each_other(request: Any, kind: str) -> None:
             await other.leave()
 
     run(with_coordinator(request, kind, work))
+
+
+def test_a_partition_that_a_log_made_anew_has_not_is_not_brought_into_being(
+    request: Any, ps: penstock.Penstock
+) -> None:
+    async def work(coordinator: Coordinator) -> None:
+        async with joined(coordinator, "ant") as [ant]:
+            ps.log("clicks").delete()
+            ps.log("clicks", partitions=1).append(b"anew")
+
+            with pytest.raises(LogNotFound, match="has no partition 3 any more; join the group"):
+                await ant.claim(3)
+
+    run(with_coordinator(request, "redis", work))
+    assert check(ps).violations == []

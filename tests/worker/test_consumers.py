@@ -462,3 +462,30 @@ def test_a_stop_takes_effect_between_two_messages(
 
     assert read == [b"0"]
     assert offset_of(ps, 0) == next(clicks.read(partition=0)).id
+
+
+def test_of_two_workers_with_the_same_list_the_later_one_reads(
+    clicks: penstock.Log, consume: Callable[..., RunningWorker]
+) -> None:
+    read: dict[str, list[bytes]] = {"first": [], "second": []}
+
+    def reader(name: str) -> Callable[[penstock.Message], None]:
+        @penstock.consumer("clicks", "g", partitions=[0], commit="each")
+        def consumer(message: penstock.Message) -> None:
+            read[name].append(message.body)
+
+        return consumer
+
+    clicks.append(b"other", partition=1)
+    first = consume(reader("first"))
+    wait_for(lambda: len(sources_of(first)) == 1)
+    second = consume(reader("second"))
+    wait_for(lambda: len(sources_of(second)) == 1)
+    bodies = fill(clicks, 300)
+
+    wait_for(lambda: sources_of(first) == [])
+    bodies += fill(clicks, 100)
+    wait_for(lambda: len(read["second"]) >= 400)
+
+    assert read == {"first": [], "second": bodies}
+    assert clicks.partition_info(0).readers[0].owner.startswith(second.id)

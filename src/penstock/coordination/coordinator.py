@@ -51,6 +51,9 @@ class Positions(Protocol):
     async def commit(self, partition: int, epoch: int, offset: str) -> bool:
         """False if the epoch is an old one."""
 
+    async def has_other_owner(self, partition: int, owner: str) -> bool:
+        """Whether another owner has taken the partition since, and was seen lately."""
+
 
 class Coordinator(ABC):
     """Brings members together."""

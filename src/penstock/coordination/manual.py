@@ -1,7 +1,7 @@
 """No coordination: each worker is told which partitions it reads.
 
-Two workers that are told the same one take it from each other: the later one counts, and the other
-is refused.
+Of two workers that are told the same one, the later one takes it. The other one is refused, and
+waits until that one is gone: if it took the partition again at once, neither would get anywhere.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penstock.model.workers import Lease
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from penstock.coordination.coordinator import Group, Membership, Positions
+    from penstock.coordination.coordinator import Claimed, Group, Membership, Positions
 
 
 class ManualCoordinator(Coordinator):
@@ -39,7 +39,15 @@ class ManualMembership(StoredMembership):
         super().__init__(group, member, Lease(0), positions)
         self.lease.renewed(inf)
         self._listed = partitions
+        self._had: set[int] = set()
         self._grown()
+
+    async def claim(self, partition: int) -> Claimed | None:
+        has_lost = partition in self._had
+        if has_lost and await self._positions.has_other_owner(partition, self.member):
+            return None
+        self._had.add(partition)
+        return await super().claim(partition)
 
     def _grown(self) -> None:
         """A partition that the log does not have yet is read once it has."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from penstock.coordination.coordinator import Claimed, Membership, is_later
-from penstock.errors import OffsetRefused
+from penstock.errors import LogNotFound, OffsetRefused
 from penstock.store.commands import log_groups, logs
 from penstock.store.commands.logs import NoPartition
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from penstock.store.keys import NamespaceKeys
 
 R = TypeVar("R")
+
+_SEEN_S = 90.0
+"""An owner that has nothing to commit says every 30 s that it is there."""
 
 
 class Runner(Protocol):
@@ -39,10 +42,15 @@ class StoredPositions:
         self._start = start
 
     async def take(self, partition: int, owner: str) -> Taken:
-        """Begin a new epoch. Raises LogNotFound if the log was deleted."""
+        """Begin a new epoch. Raises LogNotFound if the log is gone, or has no such partition."""
         keys = self._keys.partition(partition)
         while True:
             facts = await self._runner.run(logs.describe_log(self._keys))
+            if partition >= facts.partitions:
+                raise LogNotFound(
+                    f"log {facts.name!r} was made anew with {facts.partitions} partitions, so it "
+                    f"has no partition {partition} any more; join the group again"
+                )
             await self._runner.run(log_groups.note_group(self._keys, self._group))
             about = facts.born, self._group, owner, 0, self._start
             try:
@@ -60,6 +68,15 @@ class StoredPositions:
         except OffsetRefused:
             return False
         return True
+
+    async def has_other_owner(self, partition: int, owner: str) -> bool:
+        info = await self._runner.run(logs.describe_partition(self._keys.partition(partition)))
+        return any(
+            reader.name == self._group
+            and reader.owner not in ("", owner)
+            and info.now - reader.seen_at < _SEEN_S
+            for reader in info.readers
+        )
 
 
 class StoredMembership(Membership):
