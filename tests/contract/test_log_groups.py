@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import penstock
+    from penstock.model.logs import FailedMessage
     from penstock.store.keys import NamespaceKeys
     from tests.contract.conftest import Ear
 
@@ -92,6 +93,19 @@ def test_an_epoch_that_was_given_elsewhere_must_be_the_greatest(log: penstock.Lo
     assert group.take(0, "w2", epoch=8).epoch == 8
 
 
+def test_what_is_no_epoch_and_no_start_is_refused(log: penstock.Log) -> None:
+    group = log.group("sessions")
+    epoch = group.take(0, "w1").epoch
+
+    for wrong in (-3, "x", True, 2**60):
+        with pytest.raises(InvalidArgument, match=r"epoch is .*give a whole number from 0 up"):
+            group.take(0, "w2", epoch=wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match="'oldest' is no id"):
+        group.take(0, "w2", start="oldest")
+
+    group.commit(0, epoch, log.page(0)[0].id)
+
+
 def test_epochs_grow_over_the_end_of_a_group(log: penstock.Log) -> None:
     group = log.group("sessions")
     before = group.take(0, "w1").epoch
@@ -116,7 +130,9 @@ def test_seek_moves_a_group_and_its_owner_takes_the_partition_again(log: penstoc
     group.seek(found[0].appended_at)
     assert log.page(0, after=group.take(0, "w1").offset) == found
     group.seek(4_000_000_000)
-    assert log.page(0, after=group.take(0, "w1").offset) == []
+    assert group.take(0, "w1").offset == found[-1].id  # what comes before that time is not skipped
+    group.seek(id="9999999999999999-0", partition=0)
+    assert group.take(0, "w1").offset == found[-1].id
     group.seek()
     assert log.page(0, after=group.take(0, "w1").offset) == found
     with pytest.raises(InvalidArgument, match="belongs to one partition"):
@@ -178,6 +194,25 @@ def test_replay_appends_what_was_given_up_for_its_group_alone(ps: penstock.Penst
     assert check(ps).violations == []
 
 
+def test_a_replay_ends_although_messages_are_given_up_meanwhile(
+    log: penstock.Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group, [message, *_] = log.group("sessions"), log.page(0)
+    epoch = group.take(0, "w1").epoch
+    group.note_error(0, epoch, message, "no", 1)
+    read_errors = group.errors
+
+    def fail_again(partition: int) -> list[FailedMessage]:
+        found = read_errors(partition)
+        group.note_error(0, epoch, message, "again", 1)
+        return found
+
+    monkeypatch.setattr(group, "errors", fail_again)
+
+    assert group.replay() == 1
+    assert {error.reason for error in read_errors(0)} == {"again"}
+
+
 def test_a_group_that_is_forgotten_leaves_nothing(log: penstock.Log) -> None:
     group = log.group("sessions")
     group.join()
@@ -220,6 +255,19 @@ def test_there_are_only_so_many_readers(log: penstock.Log) -> None:
     ):
         with pytest.raises(QueueFull, match="has 100 readers"):
             refused()
+
+
+def test_what_is_replayed_is_told_as_messages_that_were_appended(
+    log: penstock.Log, names: NamespaceKeys, listen: Callable[[str], Ear]
+) -> None:
+    # Not as news of a group, after which its consumers would begin to count failures anew.
+    group, [message, *_] = log.group("sessions"), log.page(0)
+    group.note_error(0, group.take(0, "w1").epoch, message, "no", 1)
+    ear = listen(names.queue("clicks").partition(0).appended)
+
+    group.replay()
+
+    assert ear.hear_the_rest() == [next(log.read(reverse=True)).id.encode()]
 
 
 def test_those_who_wait_for_a_partition_are_told_of_an_append(

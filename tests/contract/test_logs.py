@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.client.fsck import check
 from penstock.errors import InvalidArgument, LogNotFound, PayloadTooLarge, WrongKind
 from penstock.model.logs import Message, NewMessage, partition_of
 
@@ -182,6 +183,26 @@ def test_what_is_no_place_is_refused(ps: penstock.Penstock) -> None:
         log.read(limit=0)
     with pytest.raises(InvalidArgument, match="1 to 10000"):
         log.page(0, limit=0)
+    with pytest.raises(InvalidArgument, match=r"until is 5, which is before since \(6\)"):
+        log.read(since=6, until=5)
+    assert list(log.read(since=5, until=5)) == []
+
+
+def test_a_partition_that_is_not_there_is_not_taken_for_an_empty_one(
+    ps: penstock.Penstock,
+) -> None:
+    log, group = ps.log("clicks", partitions=2), ps.log("clicks").group("g")
+    log.append(b"x", partition=0)
+
+    looks = (log.page, log.partition_info, group.errors, lambda number: log.trim(partition=number))
+    for look in looks:
+        look(1)
+        for wrong in (2, -1, "x"):
+            with pytest.raises(InvalidArgument, match="has partitions 0 to 1"):
+                look(wrong)  # type: ignore[arg-type]
+    with pytest.raises(LogNotFound, match="no log 'clikcs'"):
+        ps.log("clikcs").page(0)
+    assert check(ps).violations == []
 
 
 def test_what_is_no_message_is_refused_before_anything_is_sent(ps: penstock.Penstock) -> None:
@@ -195,6 +216,8 @@ def test_what_is_no_message_is_refused_before_anything_is_sent(ps: penstock.Pens
         log.append(b"x", key="")
     with pytest.raises(InvalidArgument, match="text to text"):
         log.append(b"x", headers={"a": 1})  # type: ignore[dict-item]
+    with pytest.raises(InvalidArgument, match="text to text"):
+        log.append(b"x", headers={"a": "\ud800"})
     with pytest.raises(InvalidArgument, match="with a time zone"):
         log.append(b"x", at="then")
     with pytest.raises(InvalidArgument, match="is no list"):

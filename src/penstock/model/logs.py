@@ -359,8 +359,9 @@ def pack_headers(headers: Mapping[str, str] | None) -> bytes:
         return b""
     try:
         are_texts = all(isinstance(part, str) for pair in headers.items() for part in pair)
-    except AttributeError:
-        are_texts = False
+        "".join(part for pair in headers.items() for part in pair).encode()
+    except (AttributeError, TypeError, UnicodeEncodeError):
+        are_texts = False  # half a surrogate pair could not be read by others, such as Spark
     if not are_texts:
         raise InvalidArgument(f"headers are {shown(headers)}; give a dict of text to text")
     packed = json.dumps(dict(headers), separators=(",", ":")).encode()

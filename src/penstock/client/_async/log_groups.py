@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from penstock.client._async.log_reading import check_numbers
 from penstock.errors import InvalidArgument
 from penstock.model.instants import instant_ms
-from penstock.model.logs import START, check_id
-from penstock.model.names import check_name
+from penstock.model.logs import START, check_id, id_key
+from penstock.model.names import check_name, shown
 from penstock.store.commands import log_groups, log_members
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _ERRORS_AT_ONCE = 100
 _MAX_REASON = 4000
+_MAX_EPOCH = 2**53
 
 
 class AsyncLogGroup:
@@ -45,6 +46,10 @@ class AsyncLogGroup:
 
         Raises OffsetRefused if `epoch` is too small, QueueFull if there are too many groups.
         """
+        if type(epoch) is not int or not 0 <= epoch < _MAX_EPOCH:
+            raise InvalidArgument(f"epoch is {shown(epoch)}; give a whole number from 0 up")
+        if start not in ("earliest", "latest"):
+            check_id(start)
         return await self.log._in_partition(
             partition,
             lambda keys, born: self._store.run_once(
@@ -67,7 +72,8 @@ class AsyncLogGroup:
         """Let the group go on with the first message that was appended at a time or later, or
         after the message `id` of a partition; with neither, from the oldest that is there.
 
-        It may go back as well as ahead. The owners of now are refused, and take their partitions
+        It may go back as well as ahead; a time or id that is yet to come stands for the end of
+        what is there. The owners of now are refused, and take their partitions
         again.
         """
         if id is not None and (to is not None or partition is None):
@@ -132,6 +138,8 @@ class AsyncLogGroup:
         key = keys.errors(self.name)
         start = f"({check_id(after)}"
         entries = await self._store.call(key, "XRANGE", key, start, "+", "COUNT", limit)
+        if not entries:
+            await self.log._check_partition(partition)
         return log_groups.open_errors(partition, entries)
 
     async def count_errors(self, partition: int | None = None) -> int:
@@ -145,13 +153,17 @@ class AsyncLogGroup:
 
     async def replay(self, partition: int | None = None) -> int:
         """Append what was given up to its partition again, for this group alone; returns how many.
-        Each is either among the errors or among the messages, at every instant.
+        Each is either among the errors or among the messages, at every instant. What is given up
+        anew meanwhile stays among the errors.
         """
         facts = await self.log.facts()
         replayed = 0
         for number in check_numbers(partition, facts):
-            while found := await self.errors(number):
-                replayed += await self._replay(number, [error.id for error in found])
+            key = self._keys.partition(number).errors(self.name)
+            newest = await self._store.call(key, "XREVRANGE", key, "+", "-", "COUNT", 1)
+            last = id_key(newest[0][0].decode()) if newest else id_key(START)
+            while found := [e.id for e in await self.errors(number) if id_key(e.id) <= last]:
+                replayed += await self._replay(number, found)
         return replayed
 
     async def forget(self) -> None:

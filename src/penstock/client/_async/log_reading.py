@@ -160,7 +160,10 @@ class AsyncLogReading:
         if before is not None:
             span = span._replace(end=f"({check_id(before)}")
         keys = self._keys.partition(partition)
-        return await _read(self._store, keys, span, limit, reverse, skip_trimmed)
+        found = await _read(self._store, keys, span, limit, reverse, skip_trimmed)
+        if not found:
+            await self._check_partition(partition)
+        return found
 
     async def facts(self) -> LogFacts:
         """What the log says of itself. Raises LogNotFound or WrongKind."""
@@ -174,7 +177,16 @@ class AsyncLogReading:
 
     async def partition_info(self, partition: int) -> PartitionInfo:
         """Everything that is counted about a partition."""
-        return await self._store.run(logs.describe_partition(self._keys.partition(partition)))
+        info = await self._store.run(logs.describe_partition(self._keys.partition(partition)))
+        if not info.is_open:
+            await self._check_partition(partition)
+        return info
+
+    async def _check_partition(self, partition: int) -> None:
+        """Where nothing was found: raises LogNotFound, or InvalidArgument if the log has no such
+        partition.
+        """
+        check_numbers(partition, await self.facts())
 
     async def _merged(
         self, shares: list[_Share], most: int | None
@@ -301,7 +313,13 @@ def _span(since: Instant | None, until: Instant | None, after: str | None) -> Sp
         span = Span(f"({check_id(after)}", "+", id_key(after))
     if until is not None:
         # Nothing was ever appended in the first millisecond of 1970.
-        span = span._replace(end=f"({max(1, instant_ms('until', until))}-0")
+        until_ms = instant_ms("until", until)
+        if since is not None and until_ms < instant_ms("since", since):
+            raise InvalidArgument(
+                f"until is {shown(until)}, which is before since ({shown(since)}), so nothing lies "
+                "in between; exchange them"
+            )
+        span = span._replace(end=f"({max(1, until_ms)}-0")
     return span
 
 

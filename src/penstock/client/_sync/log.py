@@ -143,7 +143,7 @@ class Log(LogReading):
             raise InvalidArgument("force says what may be lost; give a time or an id with it")
         facts = self.facts()
         messages = size = 0
-        for number in range(facts.partitions) if partition is None else [partition]:
+        for number in check_numbers(partition, facts):
             gone = self._trim(number, bound, force)
             messages += gone.messages
             size += gone.bytes

@@ -122,7 +122,7 @@ def seek_group(
 
     return Command(
         SEEK_GROUP,
-        (keys.memory(operation.lane), keys.state, keys.offsets),
+        (keys.memory(operation.lane), keys.state, keys.offsets, keys.messages),
         (operation.number, born, group, offset, keys.appended),
         decode,
     )

@@ -6,10 +6,11 @@
 -- KEYS[1] memory     string  last operation of this lane
 -- KEYS[2] state      hash    what is known of the partition
 -- KEYS[3] offsets    hash    reader -> epoch, offset, when it was last seen, owner
+-- KEYS[4] messages   stream  messages; the oldest first
 -- ARGV[1] operation  int     number of this operation in its lane
 -- ARGV[2] born       string  which log it is a part of
 -- ARGV[3] group      string
--- ARGV[4] offset     string  the message after which to go on
+-- ARGV[4] offset     string  the message after which to go on; one that is yet to come stands for the newest
 -- ARGV[5] appended   string  channel that the owner listens to
 --
 -- Returns {'ok', epoch}
@@ -17,7 +18,7 @@
 --         {'no_partition'}     it was not opened, or is that of another log; read the log again
 -- include clock channels memory
 -- include from logs: ids state offsets
-local memory, state, offsets = unpack(KEYS)
+local memory, state, offsets, messages = unpack(KEYS)
 local operation, born, group, offset, appended = unpack(ARGV)
 
 local done = lib.recall(memory, operation)
@@ -26,11 +27,14 @@ if done then return done end
 local part, now = lib.read_state(state), lib.now_ms()
 local known = lib.open_offset(redis.call('HGET', offsets, group))
 local readers = redis.call('HLEN', offsets)
+local last = redis.call('XREVRANGE', messages, '+', '-', 'COUNT', 1)[1]
 local refusal = part.born ~= born and {'no_partition'}
   or (not known and readers >= lib.MOST_READERS and {'too_many', readers}) or nil
 lib.allow_when_full(memory)
 if refusal then return lib.remember(memory, operation, refusal) end
 
+-- Else it would pass over what is appended until then.
+if lib.open_id(offset) > now then offset = last and last[1] or part.trimmed_to or '0-0' end
 local epoch = known and math.max(known + 1, now) or now
 lib.write_offset(offsets, group, epoch, offset, now, '')
 lib.settle_floor(part, offsets, now)

@@ -31,7 +31,8 @@ local last = redis.call('XREVRANGE', messages, '+', '-', 'COUNT', 1)[1]
 local known, offset = lib.open_offset(redis.call('HGET', offsets, group))
 local readers = redis.call('HLEN', offsets)
 epoch = tonumber(epoch)
-local refusal = part.born ~= born and {'no_partition'} or (known and epoch > 0 and epoch <= known and {'stale', known})
+local refusal = part.born ~= born and {'no_partition'}
+  or (known and epoch ~= 0 and epoch <= known and {'stale', known})
   or (not known and readers >= lib.MOST_READERS and {'too_many', readers}) or nil
 lib.allow_when_full(memory)
 if refusal then return lib.remember(memory, operation, refusal) end
