@@ -305,7 +305,7 @@ def trimmed(keys: PartitionKeys, trimmed_to: str) -> LogTrimmed:
 def _span(since: Instant | None, until: Instant | None, after: str | None) -> Span:
     if since is not None and after is not None:
         raise InvalidArgument("since and after both say where to begin; give one of them")
-    span = Span()
+    span, since_ms = Span(), 0
     if since is not None:
         since_ms = instant_ms("since", since)
         span = Span(f"{since_ms}-0", "+", (since_ms, -1))
@@ -314,10 +314,10 @@ def _span(since: Instant | None, until: Instant | None, after: str | None) -> Sp
     if until is not None:
         # Nothing was ever appended in the first millisecond of 1970.
         until_ms = instant_ms("until", until)
-        if since is not None and until_ms < instant_ms("since", since):
+        if since is not None and until_ms < since_ms:
             raise InvalidArgument(
-                f"until is {shown(until)}, which is before since ({shown(since)}), so nothing lies "
-                "in between; exchange them"
+                f"until ({until}) is before since ({since}), so nothing lies in between; exchange "
+                "them"
             )
         span = span._replace(end=f"({max(1, until_ms)}-0")
     return span
