@@ -489,3 +489,26 @@ def test_of_two_workers_with_the_same_list_the_later_one_reads(
 
     assert read == {"first": [], "second": bodies}
     assert clicks.partition_info(0).readers[0].owner.startswith(second.id)
+
+
+@pytest.mark.parametrize("slots", [1, 8])
+def test_a_partition_that_stands_still_keeps_no_slot_from_others(
+    clicks: penstock.Log, consume: Callable[..., RunningWorker], slots: int
+) -> None:
+    read: list[bytes] = []
+
+    @penstock.consumer("clicks", "g", attempts=1, on_failure="stop")
+    def consumer(message: penstock.Message) -> None:
+        if message.partition == 0:
+            raise ValueError("never")
+        read.append(message.body)
+
+    clicks.append(b"first", partition=1)
+    worker = consume(consumer, concurrency=slots)
+    wait_for(lambda: read == [b"first"])
+    clicks.append(b"bad", partition=0)
+    wait_for(lambda: any(source.problem for source in sources_of(worker)))
+
+    for body in (b"second", b"third", b"fourth"):
+        clicks.append(body, partition=1)
+        wait_for(lambda body=body: read[-1] == body, 5.0)  # type: ignore[misc]

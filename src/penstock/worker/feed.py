@@ -89,6 +89,8 @@ class Feed:
         """the worker is to start nothing for now"""
         self.is_held_back = False
         """no claim may be under way, as work is to go back to the front of the queue"""
+        self.is_holding = False
+        """the source wants nothing for now, so no slot is kept for it"""
         self._budget = budget or Budget()
         """what all feeds of the worker may still start"""
         self._prefetch = Prefetch(slots.slots, prefetches)
@@ -370,8 +372,8 @@ class Feed:
         unsaid = self.outcomes or self._exchange.reporting or self._exchange.apart
         return not self.held and not unsaid and self.is_between_requests
 
-    def room(self) -> int:
-        """How much more may be held."""
+    def room(self, owed: int = 0) -> int:
+        """How much more may be held, if so many free slots are left to others."""
         if not self.is_accepting or self.is_paused or self.is_closed or not self.lease.is_valid:
             return 0
         coming = self._exchange.coming
@@ -379,6 +381,7 @@ class Feed:
         if room <= 0 and self.slots.waiting and len(self.held) == len(self._delays):
             # Other queues hold work ahead; this one gets its turn behind them.
             room = 1
+        room -= owed
         if self.source.most_held is not None:
             room = min(room, self.source.most_held - len(self.held) - coming)
         return max(0, min(room, self._budget.left))
@@ -419,8 +422,9 @@ class Feed:
             exchange.is_prepared = True
         if exchange.apart:
             return exchange.apart.popleft()
-        limit = min(max(0, self.room() - owed), self.source.at_once)
-        if now < self.source.holds_until:
+        limit = min(self.room(owed), self.source.at_once)
+        self.is_holding = now < self.source.holds_until
+        if self.is_holding:
             limit = 0
             self._timers["held"] = self.source.holds_until
         if wait.is_woken:

@@ -26,7 +26,11 @@ class QueueOrder:
 
     def owed(self, feed: Feed, feeds: Sequence[Feed]) -> int:
         """How many free slots `feed` leaves to others that go first and may have work."""
-        others = [other for other in feeds if other.wants_work and self._goes_first(other, feed)]
+        others = [
+            other
+            for other in feeds
+            if other.wants_work and not other.is_holding and self._goes_first(other, feed)
+        ]
         if self._strict or self._weights:
             # Nothing is taken while one of them may have work, also if it has no room for it now.
             return _ALL if others else 0
