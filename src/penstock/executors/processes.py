@@ -32,6 +32,7 @@ class ProcessExecutor(Backlog):
         self._cancel_grace_s = cancel_grace_s
         self._slots: list[ProcessSlot] = []
         self._threads: list[threading.Thread] = []
+        self._is_closing = False
 
     def start(self) -> None:
         for n in range(self.slots):
@@ -52,16 +53,20 @@ class ProcessExecutor(Backlog):
         """End the processes at once, with everything that they have started. Nothing more is told
         of their jobs.
         """
+        self._is_closing = True
         for slot in self._slots:
             slot.close()
-            self._backlog.put(None)
+        self._call_threads(len(self._slots))
         deadline = perf_counter() + _CLOSE_S
         for thread in self._threads:
             thread.join(max(0.0, deadline - perf_counter()))
 
     def _serve(self, slot: ProcessSlot) -> None:
         try:
-            while (context := self._backlog.get()) is not None:
+            while not self._is_closing:
+                context = self._wait_and_take()
+                if context is None:
+                    continue
                 self._running.add(context)
                 tell = slot.perform(cast("ProcessJob", context))
                 self.moved_at = perf_counter()

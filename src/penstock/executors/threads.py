@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from queue import Empty
 from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Protocol
 
@@ -67,7 +66,7 @@ class ThreadExecutor(Backlog):
         self._handoff = handoff
         if self.load < self.slots:
             # An idle thread takes this as the sign to go there, at once.
-            self._backlog.put(None)
+            self._call_threads(1)
 
     def dismiss(self, handoff: Handoff) -> None:
         """From now on they do not."""
@@ -98,8 +97,7 @@ class ThreadExecutor(Backlog):
         """Let threads end after what they are doing; they are not waited for."""
         self._watchdog.close()
         self._is_closing = True
-        for _ in range(self.slots):
-            self._backlog.put(None)
+        self._call_threads(self.slots)
         self._call()
 
     def _start_thread(self) -> None:
@@ -147,13 +145,11 @@ class ThreadExecutor(Backlog):
     def _next(self) -> Context | None:
         """What is next; None: look around."""
         if self._handoff is not None:
-            try:
-                return self._backlog.get_nowait()
-            except Empty:
-                pass
+            if (context := self._take()) is not None:
+                return context
             if self._waiting_thread.acquire(blocking=False):
                 return self._wait_for_handoff()
-        return self._backlog.get()
+        return self._wait_and_take()
 
     def _wait_for_handoff(self) -> Context | None:
         handoff, context = self._handoff, None
