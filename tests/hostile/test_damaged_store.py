@@ -71,5 +71,44 @@ def test_a_worker_goes_on_with_all_queues_when_a_record_a_limit_and_a_schedule_a
     shell.json("job", "remove", damaged, "-q", "mail")
 
 
+def test_a_schedule_whose_next_slot_was_lost_is_found_and_fires_again(
+    shell: Shell, server: RedisServer, namespace: str
+) -> None:
+    shell.write(
+        "app",
+        """
+        import penstock
+
+
+        @penstock.job(queue="mail")
+        def send() -> None: ...
+        """,
+    )
+    keys = NamespaceKeys(namespace).queue("mail")
+    shell.json("schedule", "add", "often", "send", "-q", "mail", "--every", "1")
+    server.client.delete(keys.slots)
+
+    found = shell.run("fsck", "--repair")
+    shell.start("worker", "run", "app")
+
+    assert b"0 violations, 1 repaired" in found.stdout, found.stderr.decode()
+    wait_for(lambda: shell.json("queue", "show", "mail")["counters"]["finished"] > 0)
+
+
+def test_fsck_has_a_sentence_for_a_process_that_is_no_number(
+    shell: Shell, server: RedisServer, namespace: str
+) -> None:
+    commands = {"mail": ("job", "send", "mail", "send"), "plain": ("enqueue", "plain", "a")}
+    for queue, command in commands.items():
+        shell.json(*command)
+        server.client.hset(NamespaceKeys(namespace).queue(queue).running("ant"), "nonsense", "a")
+
+    found = shell.run("fsck")
+
+    assert found.returncode == 1
+    assert found.stdout.count(b"nonsense") >= 2
+    assert b"Traceback" not in found.stderr
+
+
 def _is_done(ps: penstock.Penstock, queue: str, id: str) -> bool:
     return ps.job(id, queue).state == "done"

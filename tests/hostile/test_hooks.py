@@ -83,3 +83,22 @@ def test_a_worker_whose_lifespan_fails_at_the_start_says_why_and_ends(shell: She
     assert run.returncode == 1
     assert b"the lifespan hook 'lifespan' failed at the start of the worker" in run.stderr
     assert b"Traceback" in run.stderr
+
+
+def test_schedules_may_have_seconds_and_macros(shell: Shell) -> None:
+    shell.write(
+        "app",
+        """
+        import penstock
+
+
+        @penstock.job(queue="mail")
+        def send(): ...
+        """,
+    )
+    shell.json("schedule", "add", "daily", "send", "-q", "mail", "--cron", "@daily")
+    shell.json("schedule", "add", "often", "send", "-q", "mail", "--cron", "* * * * * *")
+
+    shell.start("worker", "run", "app")
+
+    wait_for(lambda: shell.json("queue", "show", "mail")["counters"]["finished"] > 1)

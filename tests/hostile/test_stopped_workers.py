@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 
 APP = """
     import asyncio
+    import os
     import pathlib
     import threading
     import time
 
     import penstock
+    import psutil
 
 
     @penstock.job(queue="mail")
@@ -42,6 +44,16 @@ APP = """
 
     @penstock.job(queue="mail")
     async def swallow() -> None:
+        pathlib.Path("begun").touch()
+        await ignore_cancel()
+
+
+    @penstock.job(queue="mail")
+    async def swallow_once() -> str:
+        first = pathlib.Path("first")
+        if first.exists():
+            return "beside" if psutil.pid_exists(int(first.read_text())) else "after"
+        first.write_text(str(os.getpid()))
         pathlib.Path("begun").touch()
         await ignore_cancel()
 
@@ -200,6 +212,18 @@ def test_a_worker_ends_whatever_its_jobs_do_and_they_go_back_when_it_is_gone(
         assert "what still ran is given back when the process is gone" in said
         assert "returned=1" in said
         assert seen(job) == ("ready", 0)
+
+
+def test_a_job_that_does_not_end_is_run_by_another_worker_when_the_process_of_the_first_is_dead(
+    app: Shell, run: Run
+) -> None:
+    worker, job = run("swallow_once", "--grace", "0.5")
+    app.start("worker", "run", "app")
+
+    worker.send_signal(signal.SIGTERM)
+
+    assert job.result(20) == "after"
+    assert seen(job) == ("done", 0)
 
 
 def test_a_worker_ends_though_a_job_goes_on_after_its_timeout(app: Shell, run: Run) -> None:

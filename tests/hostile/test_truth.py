@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.servers import wait_for
 
@@ -22,6 +22,11 @@ APP = """
     def wait():
         pathlib.Path("begun").touch()
         time.sleep(60)
+
+
+    @penstock.job(queue="mail")
+    def nap():
+        time.sleep(0.005)
 
 
     @penstock.job(queue="mail")
@@ -72,3 +77,18 @@ def test_a_job_that_waits_for_its_child_at_one_slot_says_why_that_cannot_end(
     message = shell.json("job", "show", job, "-q", "mail")["error"]["message"]
     assert f"job {job} waits for it and keeps a slot meanwhile" in message
     assert f"taken by job {job}; if one of them waits for the result of this one" in message
+
+
+def test_what_a_worker_holds_and_has_not_begun_is_not_said_to_run(shell: Shell) -> None:
+    def held() -> bool:
+        shown.update(shell.json("queue", "show", "mail"))
+        return bool(shown["running"] + shown.get("prefetched", 0) > 2)
+
+    shell.write("app", APP)
+    shell.python("-c", "import app; app.nap.send_many([()] * 20_000)")
+    shown: dict[str, Any] = {}
+
+    shell.start("worker", "run", "app", "-q", "mail", "-c", "2")
+    wait_for(held)
+
+    assert shown["running"] == 2
