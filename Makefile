@@ -11,7 +11,7 @@ SOURCES := src tests bench tools examples
 help:  ## What there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-demo: $(VENV)/spark  ## Run the main job on a private Redis, with a crash in the middle, and a pipeline on Spark
+demo: $(VENV)/spark  ## Run the main job on a private Redis, with a crash in the middle, a log on ZooKeeper, and a pipeline on Spark
 	$(BIN)/penstock demo
 
 test: $(VENV)/spark-classes.jsa  ## Run all tests but the long ones

@@ -16,7 +16,7 @@ from penstock.cli.program import program
 from penstock.coordination.address import parse_zookeeper_address
 from penstock.coordination.sessions import new_session
 from penstock.errors import JavaNotFound, ServerNotFound
-from penstock.server import java, zookeeper
+from penstock.server import java, zookeeper_program
 from penstock.server.zookeeper import EmbeddedZooKeeper
 from tests.servers import wait_for
 
@@ -94,7 +94,7 @@ def test_stopping_what_never_ran_is_harmless(private: EmbeddedZooKeeper) -> None
 def test_without_pyspark_the_error_says_what_to_install(
     private: EmbeddedZooKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(zookeeper, "find_spec", lambda name: None)
+    monkeypatch.setattr(zookeeper_program, "find_spec", lambda name: None)
 
     with pytest.raises(ServerNotFound, match=r"pip install 'penstock-queue\[spark\]'"):
         private.start()

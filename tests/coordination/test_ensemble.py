@@ -11,7 +11,7 @@ from penstock.coordination.address import parse_zookeeper_address
 from penstock.coordination.coordinator import Group
 from penstock.coordination.zookeeper import ZooKeeperCoordinator
 from penstock.errors import PartitionLost
-from tests.coordination.ensemble import Ensemble
+from penstock.server.ensemble import Ensemble
 from tests.coordination.members import MemoryPositions, run, until
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def test_members_outlive_a_leader_and_hold_while_most_servers_are_away(
             assert first is not None
 
             leader = ensemble.leader
+            assert leader is not None
             await asyncio.to_thread(ensemble.kill, leader)
             await ant.commit(0, "5-0")
             assert not ant.lease.is_lost, "another leader kept the session"

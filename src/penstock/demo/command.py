@@ -12,18 +12,21 @@ import click
 from rich.console import Console
 
 from penstock.demo import act, view
+from penstock.demo.clicks import act as clicks_act
+from penstock.demo.clicks import view as clicks_view
 from penstock.demo.interruption import Interruption
 from penstock.demo.orders import view as orders_view
-from penstock.errors import JavaNotFound, PenstockError, SparkNotFound
+from penstock.errors import JavaNotFound, PenstockError, ServerNotFound, SparkNotFound
 from penstock.model.workers import LEASE_MS
 
 if TYPE_CHECKING:
+    from penstock.demo.clicks.outcome import Outcome as LogOutcome
     from penstock.demo.orders.outcome import Outcome as PipelineOutcome
     from penstock.demo.outcome import Outcome as QueueOutcome
 
 
 @click.command()
-@click.option("--only", type=click.Choice(["queue", "pipeline"]), help="Play one act alone.")
+@click.option("--only", type=click.Choice(["queue", "log", "pipeline"]), help="Play one act alone.")
 @click.option("--tasks", metavar="N", type=click.IntRange(100), default=20_000, show_default=True)
 @click.option("--workers", metavar="N", type=click.IntRange(3, 50), default=3, show_default=True)
 @click.option(
@@ -52,6 +55,10 @@ def demo(
 ) -> None:
     """Kill a worker, freeze another, and show that no task is lost.
 
+    Then a log, with PySpark, whose package has a ZooKeeper in it: of three workers that share its
+    partitions one is killed and one frozen, and so is the leader of three ZooKeepers killed; no
+    message is skipped.
+
     Then, with PySpark, a pipeline: orders in files become jobs, workers here and on Spark charge
     them, the results are joined back, and the history becomes a lake and a report.
 
@@ -61,10 +68,18 @@ def demo(
     show = _Show(is_json)
     try:
         with Interruption() as interruption:
-            if only != "pipeline":
+            if only in (None, "queue"):
                 show.announce("A queue: one worker is killed, another is frozen")
                 show.queue(act.play(interruption, tasks, workers, lease_ms, show.queue_view()))
-            if only != "queue":
+            if only in (None, "log"):
+                show.announce("A log: two of three owners and the leader of ZooKeeper fail")
+                try:
+                    show.log(clicks_act.play(interruption, lease_ms, show.log_view()))
+                except (ServerNotFound, JavaNotFound) as error:
+                    if only is not None:
+                        raise
+                    show.leave_out(error)
+            if only in (None, "pipeline"):
                 show.announce("A pipeline: from files through workers and Spark to a report")
                 try:
                     # Here, as PySpark may not be there.
@@ -91,7 +106,7 @@ class _Show:
     def __init__(self, is_json: bool) -> None:
         self._is_json = is_json
         self._console = _console(is_error=is_json)
-        self._ended: dict[str, QueueOutcome | PipelineOutcome] = {}
+        self._ended: dict[str, QueueOutcome | LogOutcome | PipelineOutcome] = {}
 
     def announce(self, act: str) -> None:
         self._say(f"{act}\n")
@@ -101,6 +116,11 @@ class _Show:
             return view.Picture(self._console)
         # Programs that ask for JSON want nothing else.
         return view.Lines(self._console, is_silent=self._is_json)
+
+    def log_view(self) -> clicks_view.View:
+        if self._console.is_terminal:
+            return clicks_view.Picture(self._console)
+        return clicks_view.Lines(self._console, is_silent=self._is_json)
 
     def pipeline_view(self) -> orders_view.Steps:
         is_silent = self._is_json and not self._console.is_terminal
@@ -112,13 +132,19 @@ class _Show:
             view.print_outcome(self._console, outcome)
             self._say("")
 
+    def log(self, outcome: LogOutcome) -> None:
+        self._ended["log"] = outcome
+        if not self._is_json:
+            clicks_view.print_outcome(self._console, outcome)
+            self._say("")
+
     def pipeline(self, outcome: PipelineOutcome) -> None:
         self._ended["pipeline"] = outcome
         if not self._is_json:
             orders_view.print_outcome(self._console, outcome)
 
     def leave_out(self, error: PenstockError) -> None:
-        self._say(f"left out: {error}")
+        self._say(f"left out: {error}\n")
 
     def end(self) -> None:
         if self._is_json:

@@ -65,9 +65,13 @@ class WorkerProcess:
     def pid(self) -> int | None:
         return self._process.pid if self._process else None
 
+    def is_called(self, worker: str) -> bool:
+        """Whether a worker of this name is this one, under any id that it has had."""
+        return worker.startswith(self._prefix)
+
     def held(self, members: Mapping[str, int]) -> int | None:
         """How many tasks the store says it holds; None if it serves the queue under no name."""
-        mine = [held for worker, held in members.items() if worker.startswith(self._prefix)]
+        mine = [held for worker, held in members.items() if self.is_called(worker)]
         return sum(mine) if mine else None
 
     def kill(self) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.demo.outcome import Outcome
     from penstock.demo.stage import Scene
 
-_STYLES = {"alive": "green", "recovered": "green", "killed": "bold red", "frozen": "bold cyan"}
+STYLES = {"alive": "green", "recovered": "green", "killed": "bold red", "frozen": "bold cyan"}
 _EVENTS = 12
 
 
@@ -107,7 +107,7 @@ def _workers(scene: Scene) -> Table:
         table.add_row(
             str(worker),
             str(worker.pid or ""),
-            Text(worker.state, style=_STYLES.get(worker.state, "")),
+            Text(worker.state, style=STYLES.get(worker.state, "")),
             f"{scene.held[worker.number]:,}",
             f"{scene.ended.get(worker.number, 0):,}",
         )

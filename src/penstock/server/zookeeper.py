@@ -14,18 +14,15 @@ import os
 import re
 import secrets
 import signal
-import socket
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
-from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from penstock.coordination.root import own_root
-from penstock.errors import ServerFailed, ServerNotFound
+from penstock.errors import ServerFailed
 from penstock.server.folder import data_folder, make_private
-from penstock.server.java import find_any_java
 from penstock.server.process import (
     forget,
     last_log_lines,
@@ -34,21 +31,14 @@ from penstock.server.process import (
     recorded_pid,
     was_ever_started,
 )
+from penstock.server.zookeeper_program import ask, free_ports, write_config, zookeeper_command
 
-_JARS = (
-    # The server.
-    *("zookeeper", "zookeeper-jute", "snappy-java", "metrics-core", "commons-io", "slf4j-api"),
-    # So that it says why it ended.
-    *("log4j-api", "log4j-core", "log4j-slf4j2-impl"),
-)
-_MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-_JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-_TICK_MS = 500
-"""sessions may last from 2 to 20 of these"""
+if TYPE_CHECKING:
+    from pathlib import Path
+
 _ADDRESS = "address"
 _PASSWORD = "password"
 _POLL_S = 0.02
-_ANSWER_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +91,7 @@ class EmbeddedZooKeeper:
             address = (self.data / _ADDRESS).read_text()
         except FileNotFoundError:
             return ZooKeeperStatus(False, self.data)
-        told = _ask(urlsplit(address).netloc.rpartition("@")[2], b"srvr")
+        told = ask(urlsplit(address).netloc.rpartition("@")[2], b"srvr")
         version = re.match(rb"Zookeeper version: ([\d.]+)", told)
         if version is None:
             return ZooKeeperStatus(False, self.data)
@@ -139,11 +129,11 @@ class EmbeddedZooKeeper:
                 raise ServerFailed(
                     f"the private ZooKeeper ended while starting; see {self._log_quote()}"
                 )
-            port = _free_port()
+            [port] = free_ports(1)
             config = write_config(self.data, port)
             address = f"zookeeper://penstock:{self._password()}@127.0.0.1:{port}"
             _write_privately(self.data / _ADDRESS, address)
-            launch_detached(zookeeper_command(config), self.data, lock)
+            launch_detached([*zookeeper_command(), config], self.data, lock)
             return True
 
     def _password(self) -> str:
@@ -163,59 +153,6 @@ class EmbeddedZooKeeper:
 
     def _log_quote(self) -> str:
         return f"its log in '{self.data}', which ends with:\n{last_log_lines(self.data)}"
-
-
-def zookeeper_command(config: Path) -> list[str | Path]:
-    """What runs a server of ZooKeeper with this configuration."""
-    return [find_any_java(), *_JAVA_OPTIONS, "-cp", _class_path(), _MAIN, config]
-
-
-def write_config(folder: Path, port: int, *lines: str) -> Path:
-    """The configuration of a server that keeps its data in `folder`; `lines` are added to it."""
-    config = folder / "zoo.cfg"
-    settings = [
-        f"dataDir={folder / 'data'}",
-        f"clientPort={port}",
-        "clientPortAddress=127.0.0.1",
-        f"tickTime={_TICK_MS}",
-        "admin.enableServer=false",
-        "4lw.commands.whitelist=srvr",
-        "autopurge.purgeInterval=1",
-        *lines,
-    ]
-    config.write_text("\n".join(settings) + "\n")
-    return config
-
-
-def _class_path() -> str:
-    package = find_spec("pyspark")
-    for folder in (package and package.submodule_search_locations) or ():
-        jars = Path(folder, "jars")
-        found = [sorted(jars.glob(f"{name}-[0-9]*.jar")) for name in _JARS]
-        if all(found):
-            return os.pathsep.join(str(names[-1]) for names in found)
-    raise ServerNotFound(
-        "the private ZooKeeper runs from jars of the pyspark package, which is not installed; "
-        "run pip install 'penstock-queue[spark]', or name a ZooKeeper that runs "
-        "(PENSTOCK_ZOOKEEPER)"
-    )
-
-
-def _ask(server: str, word: bytes) -> bytes:
-    """What a server answers to a word of four letters; nothing if none listens."""
-    host, _, port = server.rpartition(":")
-    answer = b""
-    with suppress(OSError), socket.create_connection((host, int(port)), _ANSWER_S) as connection:
-        connection.sendall(word)
-        while received := connection.recv(4096):
-            answer += received
-    return answer
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _write_privately(path: Path, text: str) -> None:
