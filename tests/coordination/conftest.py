@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.server.ensemble import SIZE, Ensemble
 from penstock.server.zookeeper import EmbeddedZooKeeper
 
 if TYPE_CHECKING:
@@ -20,3 +21,22 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.start().address
     finally:
         server.stop()
+
+
+@pytest.fixture(scope="session")
+def shared_ensemble(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
+    servers = Ensemble(tmp_path_factory.mktemp("ensemble"))
+    try:
+        servers.start()
+        yield servers
+    finally:
+        servers.kill()
+
+
+@pytest.fixture
+def ensemble(shared_ensemble: Ensemble) -> Ensemble:
+    """Three servers that all run; a test may kill them."""
+    missing = set(range(1, SIZE + 1)) - shared_ensemble.modes.keys()
+    if missing:
+        shared_ensemble.start(*missing)
+    return shared_ensemble

@@ -237,3 +237,28 @@ def test_a_partition_that_a_log_made_anew_has_not_is_not_brought_into_being(
 
     run(with_coordinator(request, "redis", work))
     assert check(ps).violations == []
+
+
+@pytest.mark.parametrize("kind", ASSIGNING)
+def test_members_that_know_of_different_numbers_of_partitions_share_them_all(
+    request: Any, kind: str
+) -> None:
+    async def work(coordinator: Coordinator) -> None:
+        ant = await coordinator.join(Group("clicks", "g", 2), "ant")
+        bee = await coordinator.join(Group("clicks", "g", 4), "bee", weight=3)
+        owned: list[set[int]] = [set(), set()]
+        following = [
+            asyncio.create_task(follow(member, mine))
+            for member, mine in zip((ant, bee), owned, strict=True)
+        ]
+        try:
+            await until(lambda: owned[0] | owned[1] == {0, 1, 2, 3} and len(owned[1]) == 3)
+            assert not owned[0] & owned[1]
+        finally:
+            for task in following:
+                task.cancel()
+            await asyncio.gather(*following, return_exceptions=True)
+            await ant.leave()
+            await bee.leave()
+
+    run(with_coordinator(request, kind, work))

@@ -11,24 +11,12 @@ from penstock.coordination.address import parse_zookeeper_address
 from penstock.coordination.coordinator import Group
 from penstock.coordination.zookeeper import ZooKeeperCoordinator
 from penstock.errors import PartitionLost
-from penstock.server.ensemble import Ensemble
 from tests.coordination.members import MemoryPositions, run, until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from penstock.server.ensemble import Ensemble
 
 pytestmark = [pytest.mark.xdist_group("zookeeper"), pytest.mark.timeout(180)]
-
-
-@pytest.fixture
-def ensemble(tmp_path: Path) -> Iterator[Ensemble]:
-    servers = Ensemble(tmp_path)
-    try:
-        servers.start()
-        yield servers
-    finally:
-        servers.kill()
 
 
 def test_members_outlive_a_leader_and_hold_while_most_servers_are_away(

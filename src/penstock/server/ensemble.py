@@ -51,6 +51,11 @@ class Ensemble:
         """For `connect(zookeeper=…)`."""
         return ",".join(f"127.0.0.1:{port}" for port in self._ports.values())
 
+    @property
+    def data_folders(self) -> list[Path]:
+        """Of all servers, also of those that do not run."""
+        return [home / "data" for home in self._folders.values()]
+
     def launch(self, *numbers: int) -> None:
         """Start these servers, or all, and do not wait until they answer.
 
