@@ -48,6 +48,28 @@ def test_what_comes_while_a_write_is_under_way_goes_with_the_next() -> None:
     asyncio.run(work())
 
 
+def test_where_batches_are_quicker_than_writes_there_is_one_write_in_each_period() -> None:
+    async def work() -> None:
+        begun: list[str] = []
+
+        async def commit(offset: str) -> None:
+            begun.append(offset)
+            committer.advanced(f"{len(begun) + 1}-0")  # the next batch ends meanwhile
+            await asyncio.sleep(0)
+
+        committer = Committer(commit, 3600.0, "0-0")
+        keeping = asyncio.create_task(committer.keep())
+        committer.advanced("1-0")
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert begun == ["1-0"]
+        keeping.cancel()
+        with suppress(asyncio.CancelledError):
+            await keeping
+
+    asyncio.run(work())
+
+
 def test_what_is_written_is_not_written_again_but_to_say_that_the_group_is_alive() -> None:
     async def work() -> None:
         slow = Slow()

@@ -45,13 +45,19 @@ class Committer:
                     await self._commit(self.committed)
                 continue
             self._advanced.clear()
-            await self.flush()
+            async with self._writing:
+                # Once: where batches are quicker than writes, there is always something newer.
+                await self._write()
             await asyncio.sleep(self._every_s)
 
     async def flush(self) -> None:
         """Write the latest now, if it is not written yet; returns when it is."""
         async with self._writing:
             while self._latest != self.committed:
-                latest = self._latest
-                await self._commit(latest)
-                self.committed = latest
+                await self._write()
+
+    async def _write(self) -> None:
+        latest = self._latest
+        if latest != self.committed:
+            await self._commit(latest)
+            self.committed = latest
