@@ -81,6 +81,8 @@ class HistoryReader(DataSourceReader):
         """Between which entries those are that ended in the time that is asked for."""
 
         def last_until(place: str) -> str:
+            if place_key(place) < place_key(bounds.first):
+                return beginning_of(bounds)  # Redis would go through all entries to find none
             found = store.call(key, "XREVRANGE", key, place, "-", "COUNT", 1)
             return found[0][0].decode() if found else beginning_of(bounds)
 

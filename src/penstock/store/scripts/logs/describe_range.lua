@@ -22,7 +22,9 @@ local start, finish, most, parts = unpack(ARGV)
 local part, length = lib.read_state(state), redis.call('LLEN', segments)
 local function id_of(entries) return entries[1] and entries[1][1] or '' end
 local last = id_of(redis.call('XREVRANGE', messages, '+', '-', 'COUNT', 1))
-local at = id_of(redis.call('XREVRANGE', messages, start, '-', 'COUNT', 1))
+-- Redis goes through all messages to find that none is before the first.
+local first, at = id_of(redis.call('XRANGE', messages, '-', '+', 'COUNT', 1)), ''
+if not lib.is_before(start, first) then at = id_of(redis.call('XREVRANGE', messages, start, '-', 'COUNT', 1)) end
 if finish == '+' then finish = last end
 local before, count = 0, 0
 if lib.is_before(start, finish) then
