@@ -32,6 +32,12 @@ class LogWorld:
         self._ps = ps
         self._server = server
         self._count = 0
+        self._readers: list[LogStreamReader] = []
+
+    def close(self) -> None:
+        """End the streams, as Spark does with their process."""
+        for reader in self._readers:
+            reader.stop()
 
     def append(self, number: int, partition: int | None = None) -> list[bytes]:
         """Append so many messages, to both partitions in turn; returns their bodies."""
@@ -48,9 +54,18 @@ class LogWorld:
         return [message.id for message in self.log.page(partition, limit=10_000)]
 
     def empty(self, partition: int = 0) -> None:
-        """Let a partition be as if its store had been put back to an older state."""
+        """Let a partition be as if its store had been put back to an older state. What is appended
+        afterwards has greater ids than what was there.
+        """
         key = self._ps.keys.queue("clicks").partition(partition).messages
+        last_ms = int(self.ids(partition)[-1].partition("-")[0])
+        while self._now_ms() <= last_ms:
+            pass  # for a millisecond at most
         self._ps.store.call(key, "DEL", key)
+
+    def _now_ms(self) -> int:
+        seconds, us = self._ps.store.call("{}", "TIME")
+        return int(seconds) * 1000 + int(us) // 1000
 
     def batch(self, **options: str) -> Rows:
         """What a batch read returns."""
@@ -61,7 +76,9 @@ class LogWorld:
         return LogReader(self._request(options), self._connection())
 
     def stream(self, offset: dict[str, Any] | None = None, /, **options: str) -> Stream:
-        return Stream(LogStreamReader(self._request(options), self._connection()), offset)
+        reader = LogStreamReader(self._request(options), self._connection())
+        self._readers.append(reader)
+        return Stream(reader, offset)
 
     def _request(self, options: dict[str, str]) -> Request:
         return parse_request([READ_LOG], {"log": "clicks", **options})

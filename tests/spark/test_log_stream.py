@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,13 +15,16 @@ from penstock.spark.log_planning import share_parts
 from tests.spark.log_worlds import LogWorld, Stream, bodies, rows_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import penstock
     from tests.servers import RedisServer
 
 
 @pytest.fixture
-def world(ps: penstock.Penstock, server: RedisServer) -> LogWorld:
-    return LogWorld(ps, server)
+def world(ps: penstock.Penstock, server: RedisServer) -> Iterator[LogWorld]:
+    with closing(LogWorld(ps, server)) as world:
+        yield world
 
 
 def test_each_message_comes_once(world: LogWorld) -> None:
@@ -317,6 +321,7 @@ def test_a_reader_goes_to_executors_without_its_connection(world: LogWorld) -> N
     copy: Any = pickle.loads(pickle.dumps(stream.reader))
 
     assert len(Stream(copy, stream.offset).read(stream.offset, end)) == 3
+    copy.stop()
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
     Open = Callable[[list[Any]], pa.RecordBatch]
 
-PAGE = 2000
+_FIRST_PAGE, _MOST_ENTRIES = 500, 10_000
+_PAGE_BYTES = 1024 * 1024
+"""What a page should have about: many small entries cost less together, and of large ones a page
+must fit into memory, and not hold up the store.
+"""
 
 
 def read_pages(
@@ -27,15 +31,26 @@ def read_pages(
     has come.
     """
     with _without_garbage_collection():
-        found = store.call(key, "XRANGE", key, f"({start}", end, "COUNT", PAGE)
+        asked = following = _FIRST_PAGE
+        found = store.call(key, "XRANGE", key, f"({start}", end, "COUNT", asked)
         while found:
-            page = _Page(found, open_page)
-            if len(found) < PAGE:
-                yield page.batch()
+            page, is_last = _Page(found, open_page), len(found) < asked
+            if not is_last:
+                asked = following
+                parts = ("XRANGE", key, f"({found[-1][0].decode()}", end, "COUNT", asked)
+                found = call_meanwhile(store, key, parts, page)
+            batch = page.batch()
+            following = _entries_like(batch) or following
+            yield batch
+            if is_last:
                 return
-            parts = ("XRANGE", key, f"({found[-1][0].decode()}", end, "COUNT", PAGE)
-            found = call_meanwhile(store, key, parts, page)
-            yield page.batch()
+
+
+def _entries_like(batch: pa.RecordBatch) -> int:
+    """How many entries of this size make a page; 0 if nothing is known of their size."""
+    rows: int = batch.num_rows
+    size: int = batch.nbytes
+    return max(1, min(_MOST_ENTRIES, _PAGE_BYTES * rows // size)) if rows and size else 0
 
 
 class _Page:
