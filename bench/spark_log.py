@@ -1,8 +1,9 @@
-"""How fast Spark reads a log, beside the raw limit:
+"""How fast Spark reads a log and appends to one, beside the raw limit:
 `python bench/spark_log.py [--messages 1000000] [--bytes 60] [--partitions 4] [--rounds 3]`.
 
 Everything runs by turns on one server, after a warm-up, and the best of the rounds counts; what to
-look at are the ratios.
+look at are the ratios. Of a stream, also what its micro-batch took by itself: a query is started
+once, and then runs for days.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench.log_figures import Bare
 from tests.servers import RedisServer
 
 import penstock
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PAGE = 2000
+_TASKS = 4
 
 
 class Bench:
@@ -41,8 +44,12 @@ class Bench:
         self._numbers = count()
         self.ps = penstock.connect(server.url, namespace="bench")
         self._log = self.ps.log("clicks")
+        self._messages = self._size = 0
+        self.stream_s = 0.0
+        """what the micro-batches of the last stream took"""
 
     def fill(self, messages: int, size: int, partitions: int) -> None:
+        self._messages, self._size = messages, size
         self._server.command("FLUSHALL")
         self._log = self.ps.log("clicks", partitions=partitions)
         self._log.configure(partitions)
@@ -66,10 +73,39 @@ class Bench:
         writer = reader.option("startingOffsets", "earliest").load().writeStream.format("noop")
         folder = self._folder / f"checkpoint{next(self._numbers)}"
         started = writer.option("checkpointLocation", str(folder)).trigger(availableNow=True)
-        started.start().awaitTermination()
+        query = started.start()
+        query.awaitTermination()
+        self.stream_s = sum(
+            progress["durationMs"]["triggerExecution"] / 1000 for progress in query.recentProgress
+        )
 
-    def _options(self) -> dict[str, str]:
-        return {"url": self._server.url, "namespace": "bench", "log": "clicks"}
+    def append_raw(self) -> None:
+        """The raw limit: pipelined XADD of a body, five hundred at a time, in one process."""
+        gc.disable()
+        Bare(str(self._server.socket)).append("{raw}", [b"x" * self._size] * self._messages)
+        gc.enable()
+        self._server.command("DEL", "{raw}")
+
+    def write(self) -> None:
+        self._write("lpad(cast(id as string), {}, 'x') as body")
+
+    def write_keys(self) -> None:
+        self._write(
+            "lpad(cast(id as string), {}, 'x') as body", "concat('user-', id % 1000) as key"
+        )
+
+    def _write(self, *columns: str) -> None:
+        """Append rows to another log, each once."""
+        rows = self._spark.range(0, self._messages, 1, _TASKS)
+        frame = rows.selectExpr(*(column.format(self._size) for column in columns))
+        writer = frame.write.format("penstock").mode("append").options(**self._options("copy"))
+        writer.option("partitions", self._log.facts().partitions).save()
+
+    def forget_copy(self) -> None:
+        self.ps.log("copy").delete()
+
+    def _options(self, log: str = "clicks") -> dict[str, str]:
+        return {"url": self._server.url, "namespace": "bench", "log": log}
 
 
 def main() -> None:
@@ -84,34 +120,40 @@ def main() -> None:
         spark = penstock.spark.session("local[2]")
         try:
             bench = Bench(spark, server, Path(folder))
-            ways: dict[str, Callable[[], None]] = {
-                "XRANGE of 2,000, one process": bench.read_raw,
-                "Spark, a batch": bench.read,
-                "Spark, a stream": bench.stream,
-            }
             bench.fill(10_000, given.bytes, given.partitions)
-            _best(ways, 1)
+            _measure(bench, 1)
             bench.fill(given.messages, given.bytes, given.partitions)
-            seconds = _best(ways, given.rounds)
-            raw, *others = seconds
-            for name, took_s in seconds.items():
-                print(f"{name:32} {given.messages / took_s:12,.0f}/s")
-            for name in others:
-                print(f"{name} : XRANGE  {seconds[raw] / seconds[name]:.2f}")
+            best = _measure(bench, given.rounds)
+            for name, (took_s, limit) in best.items():
+                ratio = best[limit][0] / took_s
+                print(f"{name:32} {given.messages / took_s:12,.0f}/s   {ratio:.2f} of {limit}")
         finally:
             spark.stop()
             server.kill()
 
 
-def _best(ways: dict[str, Callable[[], None]], rounds: int) -> dict[str, float]:
-    """Seconds that each way takes, the best of some rounds."""
-    best = dict.fromkeys(ways, float("inf"))
+def _measure(bench: Bench, rounds: int) -> dict[str, tuple[float, str]]:
+    """Seconds that each way takes, the best of some rounds, and the limit it is compared with."""
+    read, append = "XRANGE of 2,000, one process", "XADD of 500, one process"
+    ways: dict[str, tuple[Callable[[], None], str]] = {
+        read: (bench.read_raw, read),
+        "Spark, a batch": (bench.read, read),
+        "Spark, a stream with its start": (bench.stream, read),
+        append: (bench.append_raw, append),
+        "Spark, exactly once": (bench.write, append),
+        "Spark, exactly once, with keys": (bench.write_keys, append),
+    }
+    found: dict[str, list[float]] = {}
     for _ in range(rounds):
-        for name, way in ways.items():
+        for name, (way, _limit) in ways.items():
+            gc.collect()
             began_at = time.perf_counter()
             way()
-            best[name] = min(best[name], time.perf_counter() - began_at)
-    return best
+            found.setdefault(name, []).append(time.perf_counter() - began_at)
+            bench.forget_copy()
+        found.setdefault("Spark, a micro-batch", []).append(bench.stream_s)
+    limits = {name: limit for name, (_, limit) in ways.items()}
+    return {name: (min(times), limits.get(name, read)) for name, times in found.items()}
 
 
 if __name__ == "__main__":
