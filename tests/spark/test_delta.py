@@ -216,7 +216,9 @@ def test_rows_of_many_partitions_use_few_open_files(attempts: Table) -> None:
 
 
 def test_a_queue_with_a_name_too_long_for_a_folder_is_refused(attempts: Table) -> None:
-    with pytest.raises(InvalidName, match=r"255 is the limit; archive queues with shorter names"):
+    with pytest.raises(
+        InvalidName, match=r"255 is the limit; archive queues and logs with shorter names"
+    ):
         files_of(attempts, 10, ["é" * 100])
 
 
@@ -231,7 +233,9 @@ def test_a_place_without_a_table_is_an_error_that_says_what_makes_one(attempts: 
 
 
 def test_a_table_that_is_not_in_a_lake_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgument, match=r"no table 'jobs'; it has attempts, counts, gaps"):
+    with pytest.raises(
+        InvalidArgument, match=r"no table 'jobs'; it has attempts, messages, counts, gaps"
+    ):
         Lake(tmp_path).table("jobs")  # type: ignore[arg-type]
 
 

@@ -11,6 +11,7 @@ from penstock.errors import InvalidName, LakeBusy
 from penstock.spark.clients import find_connection
 from penstock.spark.delta import Table
 from penstock.spark.failures import penstock_error
+from penstock.spark.history_archive import HistorySource
 from penstock.spark.history_lake import Lake
 from penstock.spark.lake_stream import ArchivedBatch, LakeStream
 from penstock.spark.range_files import RangeCopier
@@ -58,7 +59,10 @@ class Rig:
         self._spark.dataSource.register(RangeSource)
         source = self._spark.readStream.format(RangeSource.name()).options(**self._options)
         source = source.options(history=self.queue, startingOffsets="earliest")
-        stream = LakeStream(RangeCopier(self._connection, self.table), then or self.seen.append)
+        stream = LakeStream(
+            RangeCopier(self._connection, self.table, HistorySource(self.queue)),
+            then or self.seen.append,
+        )
         ranges = source.option("maxRowsPerTrigger", ROWS).load()
         stream.start(ranges, str(self._checkpoint), "archive", every_s=None)
         stream.wait()
@@ -88,7 +92,7 @@ def test_each_batch_is_archived_once_and_says_how_far_it_came(rig: Rig) -> None:
 
     assert rig.jobs() == Counter(sent)
     assert [(batch.rows, batch.is_new) for batch in rig.seen] == [({"images": ROWS}, True)] * 2
-    assert [batch.places["images"] for batch in rig.seen] == [first, rig.last_place()]
+    assert [batch.ranges[-1].end for batch in rig.seen] == [first, rig.last_place()]
 
 
 def test_a_stream_that_dies_before_and_after_each_commit_loses_and_doubles_nothing(
@@ -136,7 +140,7 @@ def test_an_error_on_an_executor_is_told_as_what_it_was(rig: Rig) -> None:
     rig.queue = "é" * 100
     rig.add(1)
 
-    with pytest.raises(InvalidName, match="archive queues with shorter names"):
+    with pytest.raises(InvalidName, match="archive queues and logs with shorter names"):
         rig.run()
 
 

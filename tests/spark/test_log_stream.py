@@ -235,7 +235,8 @@ def test_messages_trimmed_before_a_stream_came_are_an_error(world: LogWorld) -> 
         LogTrimmed,
         match=r"messages of partition 0 of log 'clicks' after .* were removed before they were "
         r"read; the last that is gone is .*; to go on with what is there, use the option "
-        r"failOnDataLoss=false; to have messages kept for a stream, name it with the option",
+        r"failOnDataLoss=false, or --skip-gap on the command line; to have messages kept for a "
+        r"stream, name it with the option",
     ) as raised:
         stream.plan()
     assert raised.value.trimmed_to < world.ids()[0]
@@ -299,6 +300,20 @@ def test_a_stream_can_go_on_behind_a_gap(world: LogWorld, how: str) -> None:
 
     assert bodies(stream.next_batch())[-5:] == new
     assert stream.next_batch() == []
+
+
+def test_a_bounded_run_passes_over_one_loss_and_leaves_the_next(world: LogWorld) -> None:
+    world.append(10, partition=0)
+    stream = world.stream(failOnDataLoss="false", maxOffsetsPerTrigger="1")
+    lose(world, "trimmed")
+    stream.reader.prepareForTriggerAvailableNow()
+    first = stream.next_batch()
+    world.log.trim(id=world.ids()[-1], partition=0, force=True)
+
+    assert len(first) == 1
+    assert stream.next_batch() == []
+    with pytest.raises(LogTrimmed, match="were removed before they were read"):
+        world.stream(stream.offset).plan()
 
 
 def lose(world: LogWorld, how: str) -> None:

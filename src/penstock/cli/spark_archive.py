@@ -1,4 +1,4 @@
-"""`penstock spark archive`: the history of queues into a lake."""
+"""`penstock spark archive`: the history of queues, and logs, into a lake."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 from penstock.cli.options import Target, examples, has_own_process, with_store
 from penstock.cli.progress import ProgressBar
 from penstock.cli.render import counted, print_json, say, say_error
-from penstock.cli.spark_options import SESSION_CONFIG, master_option, queues_option, storage_option
+from penstock.cli.spark_options import SESSION_CONFIG, master_option, storage_option
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -26,9 +26,18 @@ _QUIET = {"spark.log.level": "FATAL"}  # why Spark gives up is said in one line
     epilog=examples(
         "penstock spark archive -q images --to history/ --once",
         "penstock spark archive --to history/",
+        "penstock spark archive --log clicks --to lake/",
     )
 )
-@queues_option
+@click.option(
+    "-q",
+    "--queue",
+    "queues",
+    metavar="QUEUE",
+    multiple=True,
+    help="Its history. Default: that of all there are, unless logs are named.",
+)
+@click.option("--log", "logs", metavar="LOG", multiple=True, help="Its messages.")
 @click.option("--to", metavar="LAKE", required=True, help="A folder, or s3://bucket/history.")
 @click.option("--once", is_flag=True, help="End when all that there is now is archived.")
 @click.option("--checkpoint", metavar="FOLDER", help="What it knows. Default: in the lake.")
@@ -37,15 +46,16 @@ _QUIET = {"spark.log.level": "FATAL"}  # why Spark gives up is said in one line
     metavar="NAME",
     default="lake",
     show_default=True,
-    help="The name for which Redis keeps the history until it is archived.",
+    help="The name for which Redis keeps all this until it is archived.",
 )
-@click.option("--skip-gap", is_flag=True, help="Go on where history is lost, and note the gap.")
+@click.option("--skip-gap", is_flag=True, help="Go on where something is lost, and note the gap.")
 @storage_option
 @master_option
 @with_store
 def archive(
     at: Target,
     queues: tuple[str, ...],
+    logs: tuple[str, ...],
     to: str,
     once: bool,
     checkpoint: str | None,
@@ -54,10 +64,10 @@ def archive(
     storage: dict[str, str],
     master: str | None,
 ) -> None:
-    """Put the history of queues of jobs into a lake.
+    """Put the history of queues of jobs, and the messages of logs, into a lake.
 
     It goes on until Ctrl-C or SIGTERM, unless --once is given. It can be killed at any moment and
-    started again: no attempt is lost, and none is there twice. How much is in queues of any kind
+    started again: nothing is lost, and nothing is there twice. How much is in queues of any kind
     is counted on the way.
     """
     import penstock.spark  # noqa: PLC0415 - optional
@@ -67,7 +77,7 @@ def archive(
         bar.show(0, "Spark starts")
 
         def show(done: Archived) -> None:
-            bar.show(0, f"{counted(done.total, 'attempt')} archived")
+            bar.show(0, f"{' and '.join(_totals(done, queues, logs))} archived")
 
         spark = penstock.spark.session(master, "penstock", SESSION_CONFIG | _QUIET)
         if has_own_process():
@@ -75,6 +85,7 @@ def archive(
         done = penstock.spark.archive(
             queues,
             to,
+            logs=logs,
             once=once,
             checkpoint=checkpoint,
             reader=reader,
@@ -86,20 +97,32 @@ def archive(
             progress=show,
             stop=stop,
         )
-    _tell(at, to, done)
+    _tell(at, to, done, _totals(done, queues, logs))
     if once and stop.is_set():
         say_error("interrupted before all was archived; another run goes on from there")
         raise click.exceptions.Exit(_INTERRUPTED)
 
 
-def _tell(at: Target, to: str, done: Archived) -> None:
+def _totals(done: Archived, queues: tuple[str, ...], logs: tuple[str, ...]) -> list[str]:
+    """How much there is of what was asked for."""
+    totals = []
+    if queues or not logs:
+        totals.append(counted(sum(done.rows.values()), "attempt"))
+    if logs:
+        totals.append(counted(sum(done.messages.values()), "message"))
+    return totals
+
+
+def _tell(at: Target, to: str, done: Archived, totals: list[str]) -> None:
     if at.is_json:
-        print_json({"lake": to, "attempts": done.rows, "gaps": done.gaps})
+        rows = {"attempts": done.rows, "messages": done.messages}
+        print_json({"lake": to, **rows, "gaps": done.gaps})
         return
-    for queue in done.gaps:
-        say(f"some history of '{queue}' was gone; the table `gaps` of the lake says what")
-    parts = ", ".join(f"{rows:,} of '{queue}'" for queue, rows in sorted(done.rows.items()))
-    say(f"archived {counted(done.total, 'attempt')} in {to}" + (f": {parts}" if parts else ""))
+    for name in done.gaps:
+        say(f"some of '{name}' was gone before; the table `gaps` of the lake says what")
+    found = [*sorted(done.rows.items()), *sorted(done.messages.items())]
+    parts = ", ".join(f"{rows:,} of '{name}'" for name, rows in found)
+    say(f"archived {' and '.join(totals)} in {to}" + (f": {parts}" if parts else ""))
 
 
 def _stop_on_signals(stop: Event) -> None:

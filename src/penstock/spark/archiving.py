@@ -1,4 +1,4 @@
-"""Moves the history of queues from Redis into a lake."""
+"""Moves the history of queues, and logs, from Redis into a lake."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable  # noqa: TC003 - of a dataclass
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JError
@@ -21,9 +21,8 @@ from penstock.errors import (
     ArchiveFailed,
     HistoryLost,
     InvalidArgument,
-    InvalidName,
     LakeConflict,
-    WrongKind,
+    LogTrimmed,
 )
 from penstock.model.names import check_name
 from penstock.spark.checkpoints import Checkpoint, check_agreement
@@ -31,8 +30,10 @@ from penstock.spark.clients import find_connection, open_client
 from penstock.spark.counting import count_queues, minute_of
 from penstock.spark.failures import reason_of
 from penstock.spark.gaps import note_gap
+from penstock.spark.history_archive import HistorySource
 from penstock.spark.history_lake import Lake
 from penstock.spark.lake_stream import ArchivedBatch, LakeStream
+from penstock.spark.log_archive import LogSource
 from penstock.spark.range_files import RangeCopier
 from penstock.spark.range_stream import RangeSource
 from penstock.spark.session import session
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.client.client import Penstock
+    from penstock.spark.archive_source import ArchiveSource
+    from penstock.spark.history_lake import TableName
     from penstock.spark.store import Connection
 
 _BATCH_ROWS = 1_000_000
@@ -72,21 +75,24 @@ class Archived:
 
     rows: dict[str, int] = field(default_factory=dict)
     """queue -> attempts that it has put into the lake"""
+    messages: dict[str, int] = field(default_factory=dict)
+    """log -> messages that it has put into the lake"""
     counted: int = 0
     """minutes for which it has counted queues"""
 
     gaps: list[str] = field(default_factory=list)
-    """queues of which some history was gone, and was passed over"""
+    """queues and logs of which something was gone, and was passed over"""
 
     @property
     def total(self) -> int:
-        return sum(self.rows.values())
+        return sum(self.rows.values()) + sum(self.messages.values())
 
 
 def archive(
     queues: Sequence[str],
     to: str | Path,
     *,
+    logs: Sequence[str] = (),
     once: bool = True,
     checkpoint: str | Path | None = None,
     reader: str = "lake",
@@ -99,27 +105,26 @@ def archive(
     stop: Event | None = None,
     housekeeping: Housekeeping = Housekeeping(),
 ) -> Archived:
-    """Put the history of queues of jobs (of all that there are, if none is named) into the lake
-    `to`: what there is now, or with `once=False` until it is interrupted. Another thread, or a
-    signal handler, ends it in order by setting `stop`.
+    """Put the history of queues of jobs, and the messages of logs, into the lake `to`: what there
+    is now, or with `once=False` until it is interrupted. Without any name it takes all queues of
+    jobs that there are. Another thread, or a signal handler, ends it in order by setting `stop`.
 
-    It can be killed at any moment and started again: no attempt is lost, and none is there twice.
-    What it knows about each queue is in `checkpoint`, by default in the folder `_penstock` of the
-    lake; for a lake that is no folder, name one that Spark can write to. Redis keeps the history
-    for `reader` until it is in the lake. Queues of any kind are counted too, once a minute, or
-    once if it runs once.
+    It can be killed at any moment and started again: no row is lost, and none is there twice. What
+    it knows about each queue and log is in `checkpoint`, by default in the folder `_penstock` of
+    the lake; for a lake that is no folder, name one that Spark can write to. Redis keeps history
+    and messages for `reader` until they are in the lake. Queues of any kind are counted too, once a
+    minute, or once if it runs once.
 
-    Raises HistoryLost if some history is gone before it was archived; with `skip_gap` it goes on
-    behind the gap, and the table `gaps` says so. Raises LakeConflict if the lake has attempts of a
-    queue and the checkpoint is gone. Raises ArchiveFailed if Spark or the storage of the lake
-    fails; another run goes on where this one was.
+    Raises HistoryLost or LogTrimmed if something is gone before it was archived; with `skip_gap` it
+    goes on behind the gap, and the table `gaps` says so. Raises LakeConflict if the lake has rows
+    of a queue or log and the checkpoint is gone. Raises ArchiveFailed if Spark or the storage of
+    the lake fails; another run goes on where this one was.
     """
     lake = Lake(to, storage_options)
     folder = _checkpoints(lake, checkpoint)
     check_name("reader", reader)
     active = spark or SparkSession.getActiveSession() or session()
     options = {"reader": reader, "startingOffsets": "earliest"}
-    options |= {"maxRowsPerTrigger": str(_BATCH_ROWS)}
     options |= {"url": url} if url else {}
     options |= {"namespace": namespace} if namespace else {}
     active.dataSource.register(RangeSource)
@@ -136,13 +141,12 @@ def archive(
             stop or Event(),
             housekeeping,
         )
-        named = tuple(queues) or _all_queues(client)
-        for queue in named:
-            _check_queue(client, queue)
-            kept = Checkpoint(active, f"{folder}/{quote(queue, safe='')}", queue)
+        for source in _sources(client, queues, logs):
+            source.check(client)
+            kept = Checkpoint(active, f"{folder}/{source.folder}", source.name)
             with _explained(f"the lake {lake.uri} could not be opened"):
-                check_agreement(lake.table("attempts"), queue, kept)
-            work.checkpoints[queue] = kept
+                check_agreement(lake.table(source.table), source, kept)
+            work.checkpoints[source] = kept
         if once:
             work.run_once()
         else:
@@ -166,7 +170,7 @@ class _Archive:
         housekeeping: Housekeeping,
     ) -> None:
         self.done = Archived()
-        self.checkpoints: dict[str, Checkpoint] = {}
+        self.checkpoints: dict[ArchiveSource, Checkpoint] = {}
         self._spark = spark
         self._connection = connection
         self._client = client
@@ -178,18 +182,18 @@ class _Archive:
         self._housekeeping = housekeeping
         self._counted_minute = 0
         self._tidied_at = time.monotonic()
-        self._streams: dict[str, LakeStream] = {}
-        self._behind_gaps: set[str] = set()
-        """queues of which a query reads to the end of what there is, without looking for gaps"""
+        self._streams: dict[ArchiveSource, LakeStream] = {}
+        self._behind_gaps: set[ArchiveSource] = set()
+        """those of which a query reads to the end of what there is, without looking for gaps"""
 
     def run_once(self) -> None:
-        """Read what there is, a few queues at a time."""
-        queues = list(self.checkpoints)
-        for at in range(0, len(queues), _QUERIES_AT_A_TIME):
-            group = queues[at : at + _QUERIES_AT_A_TIME]
+        """Read what there is, a few sources at a time."""
+        sources = list(self.checkpoints)
+        for at in range(0, len(sources), _QUERIES_AT_A_TIME):
+            group = sources[at : at + _QUERIES_AT_A_TIME]
             with self._started(group, once=True):
-                for queue in group:
-                    while not self._stop.is_set() and not self._has_ended(queue):
+                for source in group:
+                    while not self._stop.is_set() and not self._has_ended(source):
                         pass
         if not self._stop.is_set():
             self._count()
@@ -197,26 +201,26 @@ class _Archive:
 
     def go_on(self) -> None:
         """Read what comes and count once a minute, until a query fails or `stop` is set."""
-        queues = cycle(self.checkpoints)
+        sources = cycle(self.checkpoints)
         with self._started(list(self.checkpoints), once=False):
             while not self._stop.is_set():
                 if self._minute() != self._counted_minute:
                     self._count()
                 if time.monotonic() - self._tidied_at >= self._housekeeping.tidy_every_s:
                     self._tidy()
-                queue = next(queues)
-                if not self._has_ended(queue) or self._stop.is_set():
+                source = next(sources)
+                if not self._has_ended(source) or self._stop.is_set():
                     continue
-                if queue not in self._behind_gaps:
-                    raise _stopped_elsewhere(queue)
-                self._behind_gaps.remove(queue)
-                self._start(queue, once=False)
+                if source not in self._behind_gaps:
+                    raise _stopped_elsewhere(source)
+                self._behind_gaps.remove(source)
+                self._start(source, once=False)
 
     @contextmanager
-    def _started(self, queues: Sequence[str], once: bool) -> Iterator[None]:
+    def _started(self, sources: Sequence[ArchiveSource], once: bool) -> Iterator[None]:
         try:
-            for queue in queues:
-                self._start(queue, once)
+            for source in sources:
+                self._start(source, once)
             yield
         finally:
             for stream in self._streams.values():
@@ -225,24 +229,27 @@ class _Archive:
                     stream.stop()
             self._streams.clear()
 
-    def _start(self, queue: str, once: bool, fail_on_loss: bool = True) -> None:
-        options = {**self._options, "failOnDataLoss": str(fail_on_loss).lower(), "history": queue}
-        copier = RangeCopier(self._connection, self._lake.table("attempts"), fail_on_loss)
+    def _start(self, source: ArchiveSource, once: bool, fail_on_loss: bool = True) -> None:
+        options = {**self._options, **source.options(_BATCH_ROWS)}
+        options["failOnDataLoss"] = str(fail_on_loss).lower()
+        table = self._lake.table(source.table)
+        copier = RangeCopier(self._connection, table, source, fail_on_loss)
         every_s = None if once else self._housekeeping.read_every_s
-        stream = LakeStream(copier, self._batch_done)
-        self._streams[queue] = stream
-        with _explained(f"the history of queue {queue!r} could not be archived"):
+        stream = LakeStream(copier, partial(self._batch_done, source))
+        self._streams[source] = stream
+        with _explained(f"the {source.content} of {source.title} could not be archived"):
             ranges = self._spark.readStream.format(RangeSource.name()).options(**options).load()
-            stream.start(ranges, self.checkpoints[queue].place, f"archive {queue}", every_s)
+            name = f"archive {source.kind} {source.name}"
+            stream.start(ranges, self.checkpoints[source].place, name, every_s)
 
-    def _has_ended(self, queue: str) -> bool:
-        """Whether a query comes to its end within a second. If history is lost and that does not
+    def _has_ended(self, source: ArchiveSource) -> bool:
+        """Whether a query comes to its end within a second. If something is lost and that does not
         matter, another one is started in its place, which passes over the gap.
         """
         try:
-            with _explained(f"the history of queue {queue!r} could not be archived"):
-                return self._streams[queue].wait(_LOOK_EVERY_S)
-        except HistoryLost as error:
+            with _explained(f"the {source.content} of {source.title} could not be archived"):
+                return self._streams[source].wait(_LOOK_EVERY_S)
+        except (HistoryLost, LogTrimmed) as error:
             if not self._skip_gap:
                 raise
             reason = str(error).partition("; ")[0]
@@ -250,21 +257,21 @@ class _Archive:
             if self._stop.is_set():
                 return False  # Java was told to stop too
             raise
-        first = self._client.jobs(queue).history_bounds().first
-        reader, checkpoint = self._options["reader"], self.checkpoints[queue]
-        note_gap(self._lake, queue, reader, reason, checkpoint, first)
-        self.done.gaps.append(queue)
-        self._behind_gaps.add(queue)
+        reader, checkpoint = self._options["reader"], self.checkpoints[source]
+        note_gap(self._lake, self._client, source, reader, reason, checkpoint)
+        self.done.gaps.append(source.name)
+        self._behind_gaps.add(source)
         # Only this once, so that another gap is found and noted too.
-        self._start(queue, once=True, fail_on_loss=False)
+        self._start(source, once=True, fail_on_loss=False)
         return False
 
-    def _batch_done(self, batch: ArchivedBatch) -> None:
+    def _batch_done(self, source: ArchiveSource, batch: ArchivedBatch) -> None:
         """Let Redis forget what is in the lake now."""
-        for queue, place in batch.places.items():
-            self._client.jobs(queue).mark_history(self._options["reader"], place)
-            if batch.is_new:
-                self.done.rows[queue] = self.done.rows.get(queue, 0) + batch.rows[queue]
+        source.mark(self._client, self._options["reader"], batch.ranges)
+        done = self.done.messages if source.table == "messages" else self.done.rows
+        if batch.is_new:
+            for name, rows in batch.rows.items():
+                done[name] = done.get(name, 0) + rows
         self._progress(self.done)
 
     def _count(self) -> None:
@@ -279,7 +286,8 @@ class _Archive:
     def _tidy(self) -> None:
         self._tidied_at = time.monotonic()
         many = self._housekeeping.many_files
-        for name in ("attempts", "counts"):
+        tables: set[TableName] = {"counts", *(source.table for source in self.checkpoints)}
+        for name in tables:
             table = self._lake.table(name)
             with _explained(f"small files of {table.uri} could not be joined"):
                 found = table.open()
@@ -308,37 +316,28 @@ def _explained(what: str) -> Iterator[None]:
         ) from error
 
 
-def _stopped_elsewhere(queue: str) -> LakeConflict:
+def _stopped_elsewhere(source: ArchiveSource) -> LakeConflict:
     return LakeConflict(
-        f"the query that archives queue {queue!r} was stopped from elsewhere, as Spark does when "
+        f"the query that archives {source.title} was stopped from elsewhere, as Spark does when "
         "another query begins with the same checkpoint; run one archive for each lake"
     )
+
+
+def _sources(client: Penstock, queues: Sequence[str], logs: Sequence[str]) -> list[ArchiveSource]:
+    if not queues and not logs:
+        queues = _all_queues(client)
+    named = dict.fromkeys(queues), dict.fromkeys(logs)
+    return [*map(HistorySource, named[0]), *map(LogSource, named[1])]
 
 
 def _all_queues(client: Penstock) -> list[str]:
     found = [state.name for state in client.inspect() if state.kind == "jobs"]
     if not found:
         raise InvalidArgument(
-            f"namespace {client.settings.namespace!r} has no queue of jobs; name one that will be "
-            "there, or send a job first"
+            f"namespace {client.settings.namespace!r} has no queue of jobs; name a queue or a log, "
+            "of now or of later, or send a job first"
         )
     return found
-
-
-def _check_queue(client: Penstock, queue: str) -> None:
-    """Refuse a queue that has no history, and a name that is none; one of the future is fine."""
-    check_name("queue", queue)
-    if "," in queue:
-        raise InvalidName(
-            f"queue name {queue!r} has a comma, which stands between two queues in the option "
-            "'history'; only queues without one can be archived"
-        )
-    for state in client.inspect():
-        if state.name == queue and state.kind == "tasks":
-            raise WrongKind(
-                f"queue {queue!r} holds plain tasks, which leave no history; leave it out: how "
-                "much is in it is counted with every archive"
-            )
 
 
 def _checkpoints(lake: Lake, given: str | Path | None) -> str:

@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
 
 from penstock.errors import LakeConflict
-from penstock.model.history import BEGINNING
-from penstock.spark.history_offsets import Offset
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from penstock.spark.archive_source import ArchiveSource
     from penstock.spark.delta import Table
 
 _NONE = -1
 
 
 class Checkpoint:
-    """The checkpoint of the query that archives one queue, in any place that Spark can read.
+    """The checkpoint of the query that archives one source, in any place that Spark can read.
 
     Spark numbers micro-batches. It writes down what a batch is before it runs it, and that it was
     stored after that; so at most the last batch is planned and not stored.
     """
 
-    def __init__(self, spark: SparkSession, place: str, queue: str) -> None:
+    def __init__(self, spark: SparkSession, place: str, name: str) -> None:
         self.place = place
         self._spark = spark
-        self._queue = queue
+        self._name = name
 
     def query(self) -> str:
         """The id of the query; empty if it was never started."""
@@ -46,12 +45,12 @@ class Checkpoint:
         """The number of the last batch that was stored; -1 if none was."""
         return max(self._numbers("commits"), default=_NONE)
 
-    def end_of(self, number: int) -> Offset | None:
-        """Up to where a batch goes; None if that is not known any more."""
+    def end_of(self, number: int) -> Any:
+        """Up to where a batch goes, as its source has it; None if that is not known any more."""
         for line in reversed(self._lines(f"offsets/{number}")):
             found = json.loads(line) if line.startswith("{") else {}
-            if self._queue in found:
-                return Offset(*found[self._queue])
+            if self._name in found:
+                return found[self._name]
         return None
 
     def _numbers(self, folder: str) -> list[int]:
@@ -76,42 +75,30 @@ class Checkpoint:
             return []
 
 
-def check_agreement(table: Table, queue: str, checkpoint: Checkpoint) -> None:
+def check_agreement(table: Table, source: ArchiveSource, checkpoint: Checkpoint) -> None:
     """Raise LakeConflict if the table and the checkpoint do not belong together, or one of them is
-    an older copy: attempts would be archived twice, or left out.
+    an older copy: rows would be archived twice, or left out.
     """
     found = table.open()
     query = checkpoint.query()
     last = found.transaction_version(query) if query else None
-    if last is None and any(part.get("queue") == queue for part in found.partitions()):
+    rows = f"{source.rows} of {source.title}"
+    names = {part.get(source.name_column) for part in found.partitions()}
+    if last is None and source.name in names:
         what = "is of another one" if query else "is gone"
         raise LakeConflict(
-            f"the lake {table.uri} has attempts of queue {queue!r}, but {checkpoint.place}, which "
-            f"says up to where, {what}, so some would be archived twice; bring it back, or use "
-            "another lake"
+            f"the lake {table.uri} has {rows}, but {checkpoint.place}, which says up to where, "
+            f"{what}, so some would be archived twice; bring it back, or use another lake"
         )
     if last is not None and last > checkpoint.last_planned():
         raise LakeConflict(
-            f"the lake {table.uri} has a batch of queue {queue!r} which {checkpoint.place} knows "
-            "nothing of: that is an older copy, so some attempts would be left out; bring the "
-            "newest one back, or use another lake"
+            f"the lake {table.uri} has a batch of {source.title} which {checkpoint.place} knows "
+            f"nothing of: that is an older copy, so some {source.rows} would be left out; bring "
+            "the newest one back, or use another lake"
         )
-    if _lacks_rows(_NONE if last is None else last, checkpoint):
+    if checkpoint.last_stored() > (_NONE if last is None else last):
         raise LakeConflict(
-            f"the lake {table.uri} lacks attempts of queue {queue!r} which {checkpoint.place} says "
-            "were archived: it is an older copy, or another lake; bring the newest one back, or "
-            "use another checkpoint with another lake"
+            f"the lake {table.uri} lacks {rows} which {checkpoint.place} says were archived: it is "
+            "an older copy, or another lake; bring the newest one back, or use another checkpoint "
+            "with another lake"
         )
-
-
-def _lacks_rows(last: int, checkpoint: Checkpoint) -> bool:
-    """Whether batches with rows were stored after the last one that the lake has. It knows nothing
-    of those without rows, which end where the one before did, or at the beginning of a queue.
-    """
-    stored = checkpoint.last_stored()
-    if stored <= last:
-        return False
-    end, before = checkpoint.end_of(stored), checkpoint.end_of(last)
-    if end is None or end.place == BEGINNING:
-        return False
-    return before is None or before.place != end.place

@@ -1,4 +1,4 @@
-"""The table `gaps`: history that was gone before it could be archived, and was passed over."""
+"""The table `gaps`: what was gone before it could be archived, and was passed over."""
 
 from __future__ import annotations
 
@@ -10,29 +10,38 @@ import pyarrow as pa
 from penstock.spark.lake_files import write_rows
 
 if TYPE_CHECKING:
+    from penstock.client.client import Penstock
+    from penstock.spark.archive_source import ArchiveSource
     from penstock.spark.checkpoints import Checkpoint
     from penstock.spark.history_lake import Lake
 
 
 def note_gap(
-    lake: Lake, queue: str, reader: str, reason: str, checkpoint: Checkpoint, next_place: str
+    lake: Lake,
+    client: Penstock,
+    source: ArchiveSource,
+    reader: str,
+    reason: str,
+    checkpoint: Checkpoint,
 ) -> None:
-    """Put a row into the lake that says what is missing after the last batch that was stored. It
-    may be called again for the same gap: it is noted once.
+    """Put rows into the lake that say what is missing after the last batch that was stored: one, or
+    one for each partition of a log. It may be called again for the same gap: it is noted once.
     """
     table = lake.table("gaps")
     stored = checkpoint.last_stored()
-    last = checkpoint.end_of(stored)
-    row = {
-        "found_at": datetime.now(UTC),
-        "queue": queue,
-        "reader": reader,
-        "reason": reason,
-        "after_place": last.place if last else None,
-        "next_place": next_place or None,
-    }
+    found = {"found_at": datetime.now(UTC), source.name_column: source.name}
+    rows = [
+        {
+            **found,
+            "reader": reader,
+            "reason": reason,
+            "partition": gap.partition,
+            "after_place": gap.after,
+            "next_place": gap.next,
+        }
+        for gap in source.gaps(client, checkpoint.end_of(stored))
+    ]
     schema = table.layout.schema
     columns = schema.remove(schema.get_field_index("day"))
-    files = write_rows(pa.Table.from_pylist([row], columns), table, "found_at")
-    incarnation = last.incarnation if last else ""
-    table.append(files, f"gaps of {queue} {incarnation}", stored + 1)
+    files = write_rows(pa.Table.from_pylist(rows, columns), table, "found_at")
+    table.append(files, f"gaps of {checkpoint.query()}", stored + 1)

@@ -1,7 +1,8 @@
-"""The lake: a folder of Delta tables with what happened in queues.
+"""The lake: a folder of Delta tables with what happened in queues, and with logs.
 
-`attempts` has a row for each attempt that ended, `counts` one for each minute and queue, and
-`gaps` one for each piece of history that was gone before it could be archived.
+`attempts` has a row for each attempt that ended, `messages` one for each message of a log, `counts`
+one for each minute and queue, and `gaps` one for each piece of a history or of a partition that was
+gone before it could be archived.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pyspark.sql.types import StructType
 from penstock.errors import InvalidArgument, LakeNotFound, LakeUnreadable
 from penstock.spark.delta import Table, TableLayout, live_files
 from penstock.spark.failures import reason_of
-from penstock.spark.schemas import HISTORY, arrow_schema
+from penstock.spark.schemas import HISTORY, MESSAGES, arrow_schema
 from penstock.spark.session import session
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
     from pyspark.sql import DataFrame
 
-TableName = Literal["attempts", "counts", "gaps"]
+TableName = Literal["attempts", "messages", "counts", "gaps"]
 
 _DAY = pa.field("day", pa.date32())
 _TIME = pa.timestamp("us", "UTC")
@@ -49,6 +50,18 @@ only grow, and begin anew with a new incarnation."""
 
 LAYOUTS: dict[TableName, TableLayout] = {
     "attempts": TableLayout(arrow_schema(HISTORY).append(_DAY), ("day", "queue")),
+    "messages": TableLayout(
+        pa.schema(
+            [
+                ("log", pa.string()),
+                ("born", pa.string()),
+                *arrow_schema(MESSAGES),
+                ("appended_at", _TIME),
+                _DAY,
+            ]
+        ),
+        ("day", "log"),
+    ),
     "counts": TableLayout(
         pa.schema(
             [
@@ -75,6 +88,8 @@ LAYOUTS: dict[TableName, TableLayout] = {
                 ("reason", pa.string()),
                 ("after_place", pa.string()),
                 ("next_place", pa.string()),
+                ("log", pa.string()),
+                ("partition", pa.int32()),
                 _DAY,
             ]
         ),
@@ -132,7 +147,8 @@ def lake(
     spark: SparkSession | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """The history that `penstock spark archive` has put into a lake, as a DataFrame.
+    """What `penstock spark archive` has put into a table of a lake, as a DataFrame: the history
+    of queues, or "messages" of logs, or what else the lake has.
 
     Uses the active session unless one is given. Raises LakeNotFound if nothing is there, and
     LakeUnreadable if files are missing, if Spark cannot reach them, or if another program has
@@ -165,10 +181,12 @@ def unreadable_explained(uri: str) -> Iterator[None]:
 
 def _with_names_decoded(rows: DataFrame, table: DeltaTable) -> DataFrame:
     """Spark takes each escaped byte of a folder's name for a character; names have UTF-8."""
-    names = {str(partition.get("queue", "")) for partition in table.partitions()}
-    if all(name.isascii() for name in names):
-        return rows  # a column as it is lets Spark leave out the folders of other queues
-    return rows.withColumn("queue", decode(encode("queue", "ISO-8859-1"), "UTF-8"))
+    for column in ("queue", "log"):
+        names = {str(partition.get(column, "")) for partition in table.partitions()}
+        # A column as it is lets Spark leave out the folders of other queues.
+        if not all(name.isascii() for name in names):
+            rows = rows.withColumn(column, decode(encode(column, "ISO-8859-1"), "UTF-8"))
+    return rows
 
 
 def _uri_of(path: str | Path) -> str:

@@ -25,6 +25,8 @@ _MAX_OPEN_FILES = 16
 
 # Rows are sorted and compressed so many at a time: fewer make larger files, and cost more.
 _ROWS_AT_A_TIME = 100_000
+# Messages may be large, and a column of Arrow holds no more than 2 GiB.
+_BYTES_AT_A_TIME = 64 * 1024 * 1024
 
 # What file systems allow for one name.
 _MAX_FOLDER_NAME_BYTES = 255
@@ -40,11 +42,10 @@ def write_rows(rows: pa.Table, table: Table, time_column: str) -> list[DataFile]
 
 
 class FilePart(NamedTuple):
-    """A file that is complete, with its last row."""
+    """A file that is complete."""
 
     file: DataFile
     rows: int
-    last: dict[str, Any]
 
 
 class TableFiles:
@@ -55,13 +56,16 @@ class TableFiles:
         self._time_column = time_column
         self._storage = _storage_of(table)
         self._unsorted: list[pa.RecordBatch] = []
+        self._unsorted_bytes = 0
         self._open: dict[tuple[str, ...], _OpenFile] = {}
         self._closed: list[FilePart] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows that have all columns of the table but `day`, in any order of columns."""
         self._unsorted.append(batch)
-        if sum(part.num_rows for part in self._unsorted) >= _ROWS_AT_A_TIME:
+        self._unsorted_bytes += batch.nbytes
+        rows = sum(part.num_rows for part in self._unsorted)
+        if rows >= _ROWS_AT_A_TIME or self._unsorted_bytes >= _BYTES_AT_A_TIME:
             self._sort()
 
     def close(self) -> list[FilePart]:
@@ -76,6 +80,7 @@ class TableFiles:
             return
         batch = pa.concat_batches(self._unsorted)
         self._unsorted.clear()
+        self._unsorted_bytes = 0
         day = pc.cast(batch[self._time_column].cast(pa.timestamp("us", "UTC")), pa.date32())
         names = [name for name in self._table.layout.schema.names if name != "day"]
         columns = [batch[name].cast(self._table.layout.schema.field(name).type) for name in names]
@@ -120,7 +125,6 @@ class _OpenFile:
         )
         self._rows = 0
         self._times: list[Any] = []
-        self._last: dict[str, Any] = {}
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._writer.write_batch(batch)
@@ -130,7 +134,6 @@ class _OpenFile:
             min([*self._times[:1], least_and_greatest["min"]]),
             max([*self._times[1:], least_and_greatest["max"]]),
         ]
-        (self._last,) = batch.slice(batch.num_rows - 1).to_pylist()
 
     def close(self) -> FilePart:
         self._writer.close()
@@ -143,7 +146,7 @@ class _OpenFile:
         }
         size = self._storage.get_file_info(self._path).size
         file = DataFile(self._path, size, self._partition, json.dumps(stats))
-        return FilePart(file, self._rows, self._last)
+        return FilePart(file, self._rows)
 
 
 def _storage_of(table: Table) -> PyFileSystem:
@@ -193,6 +196,6 @@ def _folder_name(column: str, value: str) -> str:
         raise InvalidName(
             f"the rows of {column} {value[:20]!r}... cannot be kept in a lake: its folder would "
             f"have a name of {len(name)} characters and {_MAX_FOLDER_NAME_BYTES} is the limit; "
-            "archive queues with shorter names"
+            "archive queues and logs with shorter names"
         )
     return name

@@ -1,4 +1,4 @@
-"""A stream of attempts into a lake, each micro-batch once.
+"""A stream of ranges into a lake, each micro-batch once.
 
 Spark writes down what a batch is before it runs it, and after a crash runs the same one again under
 the same number. The files of a batch become part of the table with the query and this number as
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyspark.errors import StreamingQueryException
 
 from penstock.errors import ProtocolError
-from penstock.model.history import place_key
 from penstock.spark.failures import penstock_error
 
 if TYPE_CHECKING:
@@ -21,22 +20,25 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from penstock.spark.archive_source import SourceRange
     from penstock.spark.range_files import RangeCopier
+
+_QUERY_ID = "sql.streaming.queryId"
 
 
 class ArchivedBatch(NamedTuple):
     """A micro-batch that is part of the table."""
 
     rows: dict[str, int]
-    """queue -> how many attempts of it are in the batch"""
-    places: dict[str, str]
-    """queue -> the last place of it in the batch"""
+    """queue or log -> how many rows of it are in the batch"""
+    ranges: list[SourceRange]
+    """what was copied"""
     is_new: bool
     """False if it was there already: the query was ended before it could note that"""
 
 
 class LakeStream:
-    """One streaming query that puts attempts into a table."""
+    """One streaming query that puts the rows of a source into a table."""
 
     def __init__(self, copier: RangeCopier, then: Callable[[ArchivedBatch], None]) -> None:
         """`then` is called after each commit. If it fails, so does the query, and it is called
@@ -79,30 +81,26 @@ class LakeStream:
 
     def _put(self, batch: DataFrame, number: int) -> None:
         try:
-            done = put_batch(batch, number, self._copier)
-            if done is not None:
-                self._then(done)
+            self._then(put_batch(batch, number, self._copier))
         except Exception as error:
             self._failure = error  # Spark hands on only its text
             raise
 
 
-def put_batch(ranges: DataFrame, number: int, copier: RangeCopier) -> ArchivedBatch | None:
-    """Make a micro-batch part of the table, unless it is already; None if it has no rows."""
-    written = copier.copy(ranges)
-    if not written:
-        return None
-    query = written[0].query
+def put_batch(ranges: DataFrame, number: int, copier: RangeCopier) -> ArchivedBatch:
+    """Make a micro-batch part of the table, unless it is already. One without rows is noted there
+    too, so that the table always knows how far its query has come.
+    """
+    query = ranges.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
     if not query:
         raise ProtocolError(
-            "Spark did not tell the executors to which streaming query they belong, so a batch "
-            "could be archived twice; use another version of PySpark"
+            "Spark did not say to which streaming query a batch belongs, so it could be archived "
+            "twice; use another version of PySpark"
         )
-    is_new = copier.table.append([part.file for part in written], query, number)
+    copied = copier.copy(ranges)
+    is_new = copier.table.append([part.file for part in copied.files], query, number)
     rows: dict[str, int] = {}
-    places: dict[str, str] = {}
-    for part in written:
-        before = places.get(part.queue, part.last_place)
-        places[part.queue] = max(before, part.last_place, key=place_key)
-        rows[part.queue] = rows.get(part.queue, 0) + part.rows
-    return ArchivedBatch(rows, places, is_new)
+    for part in copied.files:
+        name = part.file.partition[copier.source.name_column]
+        rows[name] = rows.get(name, 0) + part.rows
+    return ArchivedBatch(rows, copied.ranges, is_new)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from penstock.store.keys import PartitionKeys
 
 _ADVICE = (
-    "; to go on with what is there, use the option failOnDataLoss=false; to have messages kept for "
-    "a stream, name it with the option 'reader'"
+    "; to go on with what is there, use the option failOnDataLoss=false, or --skip-gap on the "
+    "command line; to have messages kept for a stream, name it with the option 'reader'"
 )
 
 

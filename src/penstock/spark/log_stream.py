@@ -54,6 +54,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._reader: str | None = values["reader"]
         self._fails: bool = values["failOnDataLoss"]
         self._target: LogOffset | None = None
+        self._passed: LogOffset | None = None
+        """where the first loss was that this query has passed over"""
         self._marked: set[tuple[str, int]] = set()
         self._marked_at = 0.0
         self._opened: tuple[ExitStack, LogPlanner] | None = None
@@ -86,6 +88,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start
         found = self._planner.go_on(facts, offset)
         starts = {number: info.start for number, info in found.items()}
+        if self._passes_another(facts, offset, starts) and self._target is not None:
+            return start
         ends = {number: self._end(number, info) for number, info in found.items()}
         self._set_marks(facts, starts, again=False)
         if isinstance(limit, ReadMaxRows):
@@ -103,6 +107,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         found = self._planner.go_on(facts, offset)
         starts = {number: info.start for number, info in found.items()}
+        self._passes_another(facts, offset, starts)
         ranges = self._planner.split(facts, starts, upto.places, self._parts)
         return [InputPartition(part) for part in ranges]
 
@@ -139,6 +144,18 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if facts is None and offset.born and self._fails:
             raise made_anew(self._log, is_there=False)
         return facts
+
+    def _passes_another(self, facts: LogFacts, offset: LogOffset, starts: dict[int, str]) -> bool:
+        """Whether messages are lost after an offset, and were after another one before. A query
+        that reads what there was when it began passes over one loss: what is lost while it runs
+        is left to the next one, so that each can be told apart.
+        """
+        is_lost = offset.born not in ("", facts.born) or any(
+            start != offset.places.get(number, START) for number, start in starts.items()
+        )
+        if is_lost and self._passed is None:
+            self._passed = offset
+        return is_lost and self._passed != offset
 
     def _newest(self) -> LogOffset:
         facts = self._planner.facts()

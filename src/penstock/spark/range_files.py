@@ -1,16 +1,15 @@
-"""Copies ranges of history from Redis into Parquet files, on Spark's executors."""
+"""Copies ranges of histories and logs from Redis into Parquet files, on Spark's executors."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
-from pyspark import TaskContext
 
+from penstock.spark.archive_source import ArchiveSource, SourceRange
 from penstock.spark.delta import DataFile, Table
-from penstock.spark.history_ranges import read_range
 from penstock.spark.lake_files import FilePart, TableFiles, check_seen
 from penstock.spark.range_stream import ranges_in
 
@@ -21,30 +20,25 @@ if TYPE_CHECKING:
 
     from penstock.spark.store import Connection
 
-_QUERY_ID = "sql.streaming.queryId"
 
+class Copied(NamedTuple):
+    """What executors have copied."""
 
-class WrittenFile(NamedTuple):
-    """A file of attempts that an executor wrote."""
-
-    file: DataFile
-    rows: int
-    query: str
-    """the id of the streaming query, which is the same each time its checkpoint is used"""
-    queue: str
-    last_place: str
+    files: list[FilePart]
+    ranges: list[SourceRange]
 
 
 @dataclass(frozen=True, slots=True)
 class RangeCopier:
-    """What executors need to know to copy ranges of history into files of a table."""
+    """What executors need to know to copy ranges of a source into files of a table."""
 
     connection: Connection
     table: Table
+    source: ArchiveSource
     fails: bool = True
     """whether a range that is not whole is an error"""
 
-    def copy(self, ranges: DataFrame) -> list[WrittenFile]:
+    def copy(self, ranges: DataFrame) -> Copied:
         """Write the entries of all ranges into the folder of the table, as no part of it yet.
 
         The driver gets the descriptions of the files, so entries never pass through it. On a
@@ -53,40 +47,31 @@ class RangeCopier:
         """
         self.table.open()
         described = ranges.mapInArrow(self._copy_on_executor, "description string").collect()
-        written = [_open_description(row.description) for row in described]
-        check_seen(self.table, [part.file for part in written])
-        return written
+        copied = Copied([], [])
+        for row in described:
+            part = _open_description(row.description)
+            copied.files.extend(part.files)
+            copied.ranges.extend(part.ranges)
+        check_seen(self.table, [part.file for part in copied.files])
+        return copied
 
     def _copy_on_executor(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        files = TableFiles(self.table, "ended_at")
+        files = TableFiles(self.table, self.source.time_column)
+        ranges = list(ranges_in(batches))
         with self.connection.open() as store:
-            for wanted in ranges_in(batches):
-                keys = self.connection.keys(wanted.queue)
-                for batch in read_range(store, keys, wanted, self.fails):
+            for wanted in ranges:
+                for batch in self.source.read(self.connection, store, wanted, self.fails):
                     files.write(batch)
-        context = TaskContext.get()
-        query = (context and context.getLocalProperty(_QUERY_ID)) or ""
-        described = [_describe(part, query) for part in files.close()]
-        yield pa.RecordBatch.from_arrays([pa.array(described, pa.string())], ["description"])
+        described = _describe(Copied(files.close(), ranges))
+        yield pa.RecordBatch.from_arrays([pa.array([described], pa.string())], ["description"])
 
 
-def _describe(part: FilePart, query: str) -> str:
-    file = part.file
-    return json.dumps(
-        {
-            "path": file.path,
-            "size": file.size,
-            "partition": file.partition,
-            "stats": file.stats,
-            "rows": part.rows,
-            "query": query,
-            "last_place": part.last["place"],
-        }
-    )
+def _describe(copied: Copied) -> str:
+    files = [{"file": asdict(part.file), "rows": part.rows} for part in copied.files]
+    return json.dumps({"files": files, "ranges": copied.ranges})
 
 
-def _open_description(text: str) -> WrittenFile:
+def _open_description(text: str) -> Copied:
     found = json.loads(text)
-    partition = found["partition"]
-    file = DataFile(found["path"], found["size"], partition, found["stats"])
-    return WrittenFile(file, found["rows"], found["query"], partition["queue"], found["last_place"])
+    files = [FilePart(DataFile(**part["file"]), part["rows"]) for part in found["files"]]
+    return Copied(files, [SourceRange(*part) for part in found["ranges"]])

@@ -99,8 +99,9 @@ MESSAGES = _schema(
 )
 
 RANGES = _schema(
-    queue=StringType(),
+    name=StringType(),
     incarnation=StringType(),
+    partition=IntegerType(),
     start=StringType(),
     end=StringType(),
 )
