@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import socket
+import struct
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -20,6 +22,9 @@ from typing import Self
 
 Match = Callable[[list[bytes]], bool]
 Address = str | Path | tuple[str, int]
+
+_CREDENTIALS = struct.Struct("3i")
+"""process, user and group"""
 
 # After these the server speaks unasked, so replies can no longer be told from messages.
 STREAMING = {b"SUBSCRIBE", b"PSUBSCRIBE", b"SSUBSCRIBE", b"MONITOR"}
@@ -146,11 +151,14 @@ class FaultProxy:
 
 
 class Rule:
-    """One planned fault; `hits` counts how often it has really happened."""
+    """One planned fault; `hits` counts how often it has really happened, and `clients` has the
+    process each time, if it came by the Unix socket.
+    """
 
     def __init__(self, fault: Fault, times: int, match: Match, seconds: float | None) -> None:
         self.fault = fault
         self.hits = 0
+        self.clients: list[int] = []
         self._left = times
         self._match = match
         self._seconds = seconds
@@ -181,6 +189,8 @@ class _Strike:
 
     def __init__(self, rule: Rule) -> None:
         self.fault = rule.fault
+        self.client: int | None = None
+        """the process whose request it is"""
         self._rule = rule
         self._has_landed = False
 
@@ -188,6 +198,8 @@ class _Strike:
         with self._rule._changed:
             self._has_landed = True
             self._rule.hits += 1
+            if self.client is not None:
+                self._rule.clients.append(self.client)
             self._rule._changed.notify_all()
 
     async def last(self) -> None:
@@ -290,6 +302,15 @@ def arguments_of(raw: bytes) -> list[bytes]:
     return arguments
 
 
+def _process_of(client: asyncio.StreamWriter) -> int | None:
+    """Who has opened a connection; None if it did not come by a Unix socket of Linux."""
+    connection = client.get_extra_info("socket")
+    if connection.family != socket.AF_UNIX or not hasattr(socket, "SO_PEERCRED"):
+        return None
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return int(_CREDENTIALS.unpack(credentials)[0])
+
+
 class _Cut(Exception):
     """The connection ends here."""
 
@@ -366,6 +387,7 @@ class _Connection:
         if strike is None:
             self._send(raw, _Expected(None, 1, starts_stream))
             return starts_stream
+        strike.client = _process_of(self._client)
         try:
             # Requests sent before the unlucky one still get their replies.
             await self._all_answered.wait()
