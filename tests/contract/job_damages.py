@@ -334,15 +334,15 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
     ),
     "a limit is garbage": (
         lambda r, at: r.hset(at.limits, "host", "garbage"),
-        ("I13", "stray_entry"),
+        ("I13", "foreign_entry"),
     ),
     "a share is garbage": (
         lambda r, at: r.hset(at.shares, "acme", "garbage"),
-        ("I13", "stray_entry"),
+        ("I13", "foreign_entry"),
     ),
     "a bucket is garbage": (
         lambda r, at: r.hset(at.buckets, "host", "garbage"),
-        ("I13", "stray_entry"),
+        ("I13", "foreign_entry"),
     ),
     "a worker of which nobody knows what it handles": (
         lambda r, at: r.delete(at.types),
@@ -350,11 +350,11 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
     ),
     "a field of what runs that is no number": (
         lambda r, at: r.hset(at.running("hand"), "x", at["ready"]),
-        ("I13", "stray_entry"),
+        ("I13", "foreign_entry"),
     ),
     "what is no name among the members": (
         lambda r, at: r.sadd(at.members, b"\xff"),
-        ("I13", "stray_entry"),
+        ("I13", "foreign_entry"),
     ),
     "what is no level": (
         lambda r, at: r.zadd(at.levels, {"x": 7}),
@@ -370,7 +370,7 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
     ),
     "a setting that nobody knows": (
         lambda r, at: r.hset(at.meta, "surprise", 1),
-        ("I13", "stray_entry"),
+        ("I13", "foreign_entry"),
     ),
     "a record is empty": (
         lambda r, at: r.hset(at.jobs, at["ready"], ""),

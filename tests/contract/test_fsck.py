@@ -257,23 +257,23 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
     ),
     "a process that is no number": (
         lambda r, q, n: r.hset(_running(r, q), "x", "task"),
-        ("I13", "stray_entry"),
+        ("I13", "foreign_entry"),
     ),
     "failures that are no number": (
         lambda r, q, n: r.hset(q.failures, "0" * 40, "many"),
-        ("I13", "stray_entry"),
+        ("I13", "foreign_entry"),
     ),
     "what is no name among the workers": (
         lambda r, q, n: r.zadd(n.workers, {b"\xff": 5}),
-        ("I13", "stray_entry"),
+        ("I13", "foreign_entry"),
     ),
     "what is no queue on the list of queues": (
         lambda r, q, n: r.hset(n.queues, "i9", b"1 \xff\0"),
-        ("I13", "stray_entry"),
+        ("I13", "foreign_entry"),
     ),
     "a description that is garbage": (
         lambda r, q, n: r.hset(n.info, r.hkeys(n.info)[0], "garbage"),
-        ("I13", "stray_entry"),
+        ("I13", "foreign_entry"),
     ),
     "a member that does not list the queue": (
         lambda r, q, n: (r.delete(_running(r, q)), r.delete(*r.keys(n.work("*")))),
@@ -281,7 +281,7 @@ DAMAGES: dict[str, tuple[Damage, tuple[str, str]]] = {
     ),
     "a time of no batch": (
         lambda r, q, n: r.zadd(q.batch_times, {"b": 5}),
-        ("I13", "stray_entry"),
+        ("I13", "foreign_entry"),
     ),
     "a memory that stays": (
         lambda r, q, n: r.set(q.memory("lane"), "1"),

@@ -57,7 +57,7 @@ def test_a_message_that_should_be_gone_is_found(ps: penstock.Penstock, part: Par
 def test_a_segment_that_is_none_is_found(ps: penstock.Penstock, part: PartitionKeys) -> None:
     ps.store.call(part.segments, "LPUSH", part.segments, "5-0 soon 9")
     report = check(ps)
-    assert [violation.kind for violation in report.violations] == ["stray_entry"]
+    assert [violation.kind for violation in report.violations] == ["foreign_entry"]
 
     assert repair(ps, report).violations == []
 
@@ -119,7 +119,7 @@ def test_members_of_a_group_that_are_none_are_found_and_removed(
     ps.store.call(members, "HSET", members, b"\xff", "soon")
     ps.store.call(owners, "HSET", owners, "1", "nobody")
     report = check(ps)
-    assert [violation.kind for violation in report.violations] == ["stray_entry"] * 2
+    assert [violation.kind for violation in report.violations] == ["foreign_entry"] * 2
 
     assert repair(ps, report).violations == []
 
@@ -130,7 +130,7 @@ def test_a_paused_group_whose_name_is_no_text_is_found_and_removed(
     log.group("sessions").pause(0)
     ps.store.call(part.paused, "SADD", part.paused, b"\xff")
     report = check(ps)
-    assert [violation.kind for violation in report.violations] == ["stray_entry"]
+    assert [violation.kind for violation in report.violations] == ["foreign_entry"]
 
     assert repair(ps, report).violations == []
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from penstock.model.schedules import Schedule
-    from penstock.model.snapshot import Stray
+    from penstock.model.snapshot import ForeignEntry
 
 PAGE = 512
 """How many neighbouring numbers share a page of a listing, as `jobs/changes.lua` has it."""
@@ -220,7 +220,7 @@ class JobSnapshot:
     """names of schedules"""
     marks: bool = False
     """whether readers of the history have left some"""
-    strays: tuple[Stray, ...] = ()
+    foreign: tuple[ForeignEntry, ...] = ()
     strangers: tuple[Stranger, ...] = ()
     """what could not be read, and counts as if it were not there"""
 

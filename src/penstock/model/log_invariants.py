@@ -94,7 +94,7 @@ def messages_are_counted(log: LogSnapshot) -> Iterator[Violation]:
             )
         segment = log.segments.get(part.number, "").split(" ")
         closed = log.closed.get(part.number, 0)
-        # Without any, everything that was in one is gone. What is no segment is named as a stray.
+        # Without any, everything that was in one is gone. What is no segment is a foreign entry.
         if closed > part.trimmed if segment == [""] else segment[1:2] not in ([], [str(closed)]):
             yield Violation(
                 "I1",

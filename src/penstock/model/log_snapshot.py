@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.model.logs import PartitionInfo
-    from penstock.model.snapshot import Stray
+    from penstock.model.snapshot import ForeignEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class LogSnapshot:
     """whether nothing says that there is such a log; if not, and it is not known when it was born,
     that cannot be read
     """
-    strays: tuple[Stray, ...] = ()
+    foreign: tuple[ForeignEntry, ...] = ()
 
     def has_left_behind(self, born: str) -> bool:
         """Whether a partition that was opened for the log that was born then can be deleted. What

@@ -120,17 +120,17 @@ def entries_make_sense(snapshot: Snapshot) -> Iterator[Violation]:
     """I13: where names, numbers and rules are kept stands nothing else. What another program wrote
     there is passed over by scripts; what it was put in the place of is lost.
     """
-    found = [stray for queue in snapshot.queues.values() for stray in queue.strays]
-    found += [stray for batches in snapshot.batches.values() for stray in batches.strays]
-    found += [stray for queue in snapshot.jobs.values() for stray in queue.strays]
-    found += [stray for log in snapshot.logs.values() for stray in log.strays]
-    for queue, key, type, entry, wanted, is_removable in dict.fromkeys([*snapshot.strays, *found]):
+    found = [entry for queue in snapshot.queues.values() for entry in queue.foreign]
+    found += [entry for batches in snapshot.batches.values() for entry in batches.foreign]
+    found += [entry for queue in snapshot.jobs.values() for entry in queue.foreign]
+    found += [entry for log in snapshot.logs.values() for entry in log.foreign]
+    for queue, key, type, entry, wanted, is_removable in dict.fromkeys([*snapshot.foreign, *found]):
         yield Violation(
             "I13",
             queue,
             f"key {key!r} has {entry!r}, which is not {wanted}",
             is_repairable=is_removable,
-            kind="stray_entry",
+            kind="foreign_entry",
             subject="\0".join((key, type, entry.hex())),
         )
 

@@ -41,7 +41,7 @@ class Element(NamedTuple):
     holder: bytes | None = None
 
 
-class Stray(NamedTuple):
+class ForeignEntry(NamedTuple):
     """What stands in a key and cannot be what a script has written there."""
 
     queue: str
@@ -98,7 +98,7 @@ class QueueSnapshot:
     """digest of the task, then key"""
     failures: Mapping[str, int] = field(default_factory=dict)
     """digest of an element -> failed deliveries"""
-    strays: tuple[Stray, ...] = ()
+    foreign: tuple[ForeignEntry, ...] = ()
 
     @property
     def exists(self) -> bool:
@@ -129,7 +129,7 @@ class BatchesSnapshot:
     """tasks or jobs that are still to be moved, as the queue counts them"""
     moved_at_ms: int = 0
     """when something was last decided or moved"""
-    strays: tuple[Stray, ...] = ()
+    foreign: tuple[ForeignEntry, ...] = ()
     """what is to be moved, but is no stage"""
     has_room: bool = True
     """whether the queue takes more"""
@@ -161,7 +161,7 @@ class Snapshot:
     """workers that said something about themselves"""
     work: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """worker -> the queues on its list"""
-    strays: tuple[Stray, ...] = ()
+    foreign: tuple[ForeignEntry, ...] = ()
     """what could not be read, and counts as if it were not there"""
     unknown_keys: tuple[str, ...] = ()
     mistyped_keys: tuple[str, ...] = ()

@@ -124,18 +124,22 @@ class Lease:
     def __init__(self, lease_ms: int) -> None:
         self._lease_s = lease_ms / 1000
         self._ends_at = 0.0
-        self.is_lost = False
+        self._is_lost = False
 
     def renewed(self, sent_at: float) -> None:
         self._ends_at = sent_at + self._lease_s
 
     def lose(self) -> None:
         """The store has said that the worker was failed. There is no way back from here."""
-        self.is_lost = True
+        self._is_lost = True
+
+    @property
+    def is_lost(self) -> bool:
+        return self._is_lost
 
     @property
     def is_valid(self) -> bool:
-        return not self.is_lost and lease_clock() < self._ends_at
+        return not self._is_lost and lease_clock() < self._ends_at
 
 
 # Asked before and after every job, so there is no function of ours around it.

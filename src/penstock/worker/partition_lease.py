@@ -14,7 +14,7 @@ class PartitionLease(Lease):
         self._is_partition_lost = False
 
     @property
-    def is_lost(self) -> bool:  # type: ignore[override]
+    def is_lost(self) -> bool:
         return self._is_partition_lost or self._worker.is_lost or self._member.is_lost
 
     @property

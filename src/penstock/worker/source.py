@@ -115,8 +115,6 @@ class Source(ABC):
     """the store may hand it work unasked, by a message"""
     most_held: int | None = None
     """how much may be held at a time; None: as much as there are slots for"""
-    holds_until = 0.0
-    """when there may be something to start again; until then nothing is asked for"""
 
     def __init__(
         self,
@@ -147,6 +145,11 @@ class Source(ABC):
         """
         self.noted: Callable[[Context], None] = lambda context: None
         """the same for work that has said something about itself"""
+
+    @property
+    def holds_until(self) -> float:
+        """When there may be something to start again; until then nothing is asked for."""
+        return 0.0
 
     @abstractmethod
     def claim(self, reported: Sequence[Context], limit: int, offer: int) -> Request:

@@ -12,8 +12,8 @@ from penstock.model.job_snapshot import JobSnapshot, StoredJob, Stranger
 from penstock.model.numbers import whole_number
 from penstock.model.schedules import decode_schedule
 from penstock.store.commands import checks, job_checks
+from penstock.store.foreign_entries import RULES, ForeignEntries, text_of
 from penstock.store.keys import JOB_KEY_TYPES, QUEUE_KEY_TYPES
-from penstock.store.strays import RULES, Strays, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -69,7 +69,7 @@ class _Reader:
         self._keys = keys
         self._owners: dict[str, list[str]] = {}
         self._strangers: list[Stranger] = []
-        self._strays = Strays(keys.queue)
+        self._foreign = ForeignEntries(keys.queue)
         self._damaged: dict[str, DamagedJob] = {}
         for name in names:
             self._owners.setdefault(name.kind, []).append(name.owner)
@@ -112,7 +112,9 @@ class _Reader:
             marks=await self._rules(),
             slots=frozenset(name for name, _ in await self._scores("slots")),
         )
-        return replace(snapshot, strangers=tuple(self._strangers), strays=tuple(self._strays.found))
+        return replace(
+            snapshot, strangers=tuple(self._strangers), foreign=tuple(self._foreign.found)
+        )
 
     def _id(self, kind: str, entry: bytes, owner: str = "", field: bytes = b"") -> str | None:
         """The id that is stored somewhere; None if it is none, which is noted."""
@@ -174,7 +176,7 @@ class _Reader:
                 is_marked |= kind == "marks"
                 if not is_right(value):
                     key = self._keys.named(kind)
-                    self._strays.add(key, "hash", name.encode(), wanted, is_removable=is_removable)
+                    self._foreign.add(key, "hash", name.encode(), wanted, is_removable=is_removable)
         return is_marked
 
     async def _types(self) -> frozenset[str]:
@@ -184,7 +186,7 @@ class _Reader:
         for name in {name for name, _ in found}.difference(known):
             wanted = "a worker with what it handles"
             key = self._keys.types
-            self._strays.add(key, "hash", name.encode(), wanted, is_removable=False)
+            self._foreign.add(key, "hash", name.encode(), wanted, is_removable=False)
         return frozenset(known)
 
     async def _damaged_jobs(self) -> tuple[DamagedJob, ...]:
@@ -239,7 +241,7 @@ class _Reader:
         for level in self._owners.get("ring", []):
             members = [tenant for tenant, _ in await self._all("ring", level)]
             key = self._keys.named("ring", level)
-            tenants = self._strays.names(key, "zset", members, "the name of a tenant")
+            tenants = self._foreign.names(key, "zset", members, "the name of a tenant")
             if tenants:
                 found[level] = tuple(tenants)
         return found
@@ -274,7 +276,7 @@ class _Reader:
     async def _scores(self, kind: str) -> list[tuple[str, float]]:
         found = await self._all(kind)
         key = self._keys.named(kind)
-        known = set(self._strays.names(key, "zset", (name for name, _ in found), "a name"))
+        known = set(self._foreign.names(key, "zset", (name for name, _ in found), "a name"))
         return [
             (text, float(score))
             for name, score in found
@@ -284,7 +286,7 @@ class _Reader:
     async def _texts(self, kind: str) -> list[tuple[str, bytes]]:
         found = await self._all(kind)
         key = self._keys.named(kind)
-        known = set(self._strays.names(key, "hash", (name for name, _ in found), "a name"))
+        known = set(self._foreign.names(key, "hash", (name for name, _ in found), "a name"))
         return [
             (text, value)
             for name, value in found
@@ -297,7 +299,7 @@ class _Reader:
         cursor = b"0"
         while True:
             cursor, page = await self._store.call(key, "SSCAN", key, cursor, "COUNT", _PAGE)
-            found.update(self._strays.names(key, "set", page, "a name"))
+            found.update(self._foreign.names(key, "set", page, "a name"))
             if cursor == b"0":
                 return frozenset(found)
 

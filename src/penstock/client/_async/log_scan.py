@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.client._async.log_strays import log_strays, partition_strays
+from penstock.client._async.log_foreign_entries import (
+    foreign_entries_of_log,
+    foreign_entries_of_partition,
+)
 from penstock.connection.log_batches import adecided_attempt, alist_prepared
 from penstock.errors import LogNotFound, WrongKind
 from penstock.model.log_snapshot import LogSnapshot
@@ -29,15 +32,15 @@ async def read_log(store: AsyncStore, keys: QueueKeys, names: Collection[KeyName
     partitions: list[PartitionInfo] = []
     no_offsets: list[tuple[int, str]] = []
     segments, closed = {}, {}
-    strays = await log_strays(store, keys)
+    foreign = await foreign_entries_of_log(store, keys)
     lacking: list[tuple[int, str]] = []
     for number in found:
         of_partition = keys.partition(number)
         partitions.append(await store.run(logs.describe_partition(of_partition)))
         no_offsets += await _no_offsets(store, of_partition)
         groups = [n.owner for n in names if (n.partition, n.kind) == (number, "errors")]
-        found_strays, missing = await partition_strays(store, of_partition, groups)
-        strays += found_strays
+        entries, missing = await foreign_entries_of_partition(store, of_partition, groups)
+        foreign += entries
         lacking += [(number, name) for name in missing]
         key, state = of_partition.segments, of_partition.state
         # In this order, as segments are only added to what is counted.
@@ -65,7 +68,7 @@ async def read_log(store: AsyncStore, keys: QueueKeys, names: Collection[KeyName
         unfinished=tuple(unfinished),
         lacking=tuple(lacking),
         is_gone=is_gone,
-        strays=tuple(strays),
+        foreign=tuple(foreign),
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.client._async.key_scan import scan_all
 from penstock.codec.elements import open_element, open_unique
 from penstock.store.commands import checks
-from penstock.store.strays import Strays
+from penstock.store.foreign_entries import ForeignEntries
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -49,15 +49,15 @@ async def _read_large_queue(
 ) -> QueueSnapshot:
     unique = {key: open_unique(value) for key, value in await scan_all(store, "HSCAN", keys.unique)}
     entries = {entry for entry, _ in await scan_all(store, "ZSCAN", keys.unique_tasks)}
-    strays = Strays(keys.queue)
+    foreign = ForeignEntries(keys.queue)
     counts = await scan_all(store, "HSCAN", keys.failures)
-    failures = checks.counted_failures(strays, keys, counts)
+    failures = checks.counted_failures(foreign, keys, counts)
     waiting = [e async for e in _page(store, keys.ready) if e.key or e.digest in failures]
     running = {}
     for worker in names:
         flat = await store.call(keys.meta, "HGETALL", keys.running(worker))
         if flat:
-            running[worker] = checks.held_processes(strays, keys.running(worker), flat)
+            running[worker] = checks.held_processes(foreign, keys.running(worker), flat)
     return replace(
         counted,
         waiting=tuple(waiting),
@@ -65,7 +65,7 @@ async def _read_large_queue(
         unique=unique,
         unique_tasks=frozenset(entries),
         failures=failures,
-        strays=(*counted.strays, *strays.found),
+        foreign=(*counted.foreign, *foreign.found),
     )
 
 

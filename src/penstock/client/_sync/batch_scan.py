@@ -11,7 +11,7 @@ from penstock.client._sync.key_scan import scan_all
 from penstock.client._sync.kind_checks import KIND_CHECKS
 from penstock.model.numbers import whole_number
 from penstock.model.snapshot import BatchesSnapshot
-from penstock.store.strays import Strays, text_of
+from penstock.store.foreign_entries import ForeignEntries, text_of
 
 if TYPE_CHECKING:
     from penstock.connection.store import Store
@@ -30,9 +30,9 @@ def read_batches(
     """What was staged and decided; and the keys of decided stages that would expire. `lasting` are
     the stages that were found without an expiry, `kind` is what the queue holds.
     """
-    strays = Strays(keys.queue)
-    moving = _moving(store, keys, strays)
-    _check_names(store, keys, strays)
+    foreign = ForeignEntries(keys.queue)
+    moving = _moving(store, keys, foreign)
+    _check_names(store, keys, foreign)
     missing, expiring = [], []
     for name in moving:
         ttl_ms = store.call(keys.stage(name), "PTTL", keys.stage(name))
@@ -54,30 +54,30 @@ def read_batches(
         rows=(whole_number(rows) or 0) if rows else 0,
         moved_at_ms=(whole_number(moved_at) or 0) if moved_at else 0,
         has_room=has_room,
-        strays=tuple(strays.found),
+        foreign=tuple(foreign.found),
     )
     return snapshot, expiring
 
 
-def _check_names(store: Store, keys: QueueKeys, strays: Strays) -> None:
+def _check_names(store: Store, keys: QueueKeys, foreign: ForeignEntries) -> None:
     """Notes batches that no time is known of, times of no batch, and what is neither."""
     decided = scan_all(store, "HSCAN", keys.batches)
     times = [name for name, _ in scan_all(store, "ZSCAN", keys.batch_times)]
     for name, version in decided:
         if text_of(name) is None or whole_number(version) is None:
             wanted = "a decided batch with its version"
-            strays.add(keys.batches, "hash", name, wanted, is_removable=False)
+            foreign.add(keys.batches, "hash", name, wanted, is_removable=False)
         elif name not in times:
             wanted = "a batch of which it is known when it was decided, so it is never forgotten"
-            strays.add(keys.batches, "hash", name, wanted, is_removable=False)
+            foreign.add(keys.batches, "hash", name, wanted, is_removable=False)
     for name in set(times) - {name for name, _ in decided}:
-        strays.add(keys.batch_times, "zset", name, "the name of a decided batch")
+        foreign.add(keys.batch_times, "zset", name, "the name of a decided batch")
     for tag, _ in scan_all(store, "ZSCAN", keys.keeps):
         if not tag.startswith(_TAG) or text_of(tag) is None:
-            strays.add(keys.keeps, "zset", tag, "the tag of the jobs of a batch")
+            foreign.add(keys.keeps, "zset", tag, "the tag of the jobs of a batch")
 
 
-def _moving(store: Store, keys: QueueKeys, strays: Strays) -> list[str]:
+def _moving(store: Store, keys: QueueKeys, foreign: ForeignEntries) -> list[str]:
     found: list[str] = []
     seen = 0
     while True:
@@ -86,7 +86,7 @@ def _moving(store: Store, keys: QueueKeys, strays: Strays) -> list[str]:
         for entry in page:
             matched = _DECIDED.fullmatch(entry)
             if matched is None:
-                strays.add(keys.moving, "list", entry, "a stage and how many chunks it has")
+                foreign.add(keys.moving, "list", entry, "a stage and how many chunks it has")
             else:
                 found.append(matched[1].decode(errors="backslashreplace"))
         if len(page) < _PAGE:

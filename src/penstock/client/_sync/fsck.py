@@ -24,13 +24,13 @@ from penstock.model.numbers import whole_number
 from penstock.model.snapshot import Snapshot
 from penstock.model.staging import STAGE_MS
 from penstock.store.commands import checks, queues, workers
+from penstock.store.foreign_entries import META_FIELDS, ForeignEntries, is_name, text_of
 from penstock.store.kinds import stored_kind
-from penstock.store.strays import META_FIELDS, Strays, is_name, text_of
 
 if TYPE_CHECKING:
     from penstock.client._sync.client import Penstock
     from penstock.model.invariants import Violation
-    from penstock.model.snapshot import Stray
+    from penstock.model.snapshot import ForeignEntry
     from penstock.store.keys import QueueKeys
 
 _OF_BATCHES = ("moving", "stage", "batches", "batch_times", "keeps")
@@ -132,8 +132,8 @@ def take_snapshot(client: Penstock, with_elements: bool = True) -> Snapshot:
         of_queue = found.of_queue(queue)
         holders = [name.owner for name in of_queue if name.kind == "running"]
         snapshot = read_queue(client.store, keys.queue(queue), holders, with_elements)
-        strays = _check_meta(client, keys.queue(queue))
-        snapshots[queue] = replace(snapshot, strays=(*snapshot.strays, *strays))
+        foreign = _check_meta(client, keys.queue(queue))
+        snapshots[queue] = replace(snapshot, foreign=(*snapshot.foreign, *foreign))
         for kind in found.kinds_of(queue) | {snapshot.kind}:
             read = KIND_CHECKS[kind].read if kind in KIND_CHECKS else None
             if read is not None:
@@ -163,21 +163,21 @@ def take_snapshot(client: Penstock, with_elements: bool = True) -> Snapshot:
     )
 
 
-def _check_meta(client: Penstock, keys: QueueKeys) -> list[Stray]:
+def _check_meta(client: Penstock, keys: QueueKeys) -> list[ForeignEntry]:
     """What is in `meta` and no script of this version reads."""
-    strays = Strays(keys.queue)
+    foreign = ForeignEntries(keys.queue)
     for name, value in scan_all(client.store, "HSCAN", keys.meta):
         text = text_of(name)
         if text is None or not (text in META_FIELDS or text[2:3] == ":"):
             wanted = "a setting or counter that this version knows"
-            strays.add(keys.meta, "hash", name, wanted, is_removable=text is None)
+            foreign.add(keys.meta, "hash", name, wanted, is_removable=text is None)
         elif text == "kind" and value not in (b"jobs", b"logs"):
             wanted = f"what the queue holds but {value!r}"
-            strays.add(keys.meta, "hash", name, wanted, is_removable=False)
+            foreign.add(keys.meta, "hash", name, wanted, is_removable=False)
         elif text == "incarnation" and not value:
             wanted = "what tells the queue from others of its name, as it is empty"
-            strays.add(keys.meta, "hash", name, wanted, is_removable=False)
-    return strays.found
+            foreign.add(keys.meta, "hash", name, wanted, is_removable=False)
+    return foreign.found
 
 
 def _unknown_layout(client: Penstock, keys: QueueKeys) -> str | None:
@@ -189,13 +189,13 @@ def _unknown_layout(client: Penstock, keys: QueueKeys) -> str | None:
 
 
 def _read_namespace(client: Penstock, lists: list[str], broken: set[str]) -> dict[str, Any]:
-    keys, call, strays = client.keys, client.store.call, Strays()
+    keys, call, foreign = client.keys, client.store.call, ForeignEntries()
     listed = []
     for incarnation, entry in scan_all(client.store, "HSCAN", keys.queues):
-        [name] = strays.names(keys.queues, "hash", [incarnation], "an incarnation") or [""]
+        [name] = foreign.names(keys.queues, "hash", [incarnation], "an incarnation") or [""]
         registration = checks.open_registration(entry)
         if name and not is_name("queue", registration.queue):
-            strays.add(keys.queues, "hash", incarnation, "the name of a queue")
+            foreign.add(keys.queues, "hash", incarnation, "the name of a queue")
         elif name:
             listed.append((name, registration))
     # A queue that could not be read must not look as if it did not exist.
@@ -204,16 +204,16 @@ def _read_namespace(client: Penstock, lists: list[str], broken: set[str]) -> dic
     for worker in lists:
         key = keys.work(worker)
         entries = call(key, "SMEMBERS", key)
-        served = strays.names(key, "set", entries, "a queue that a worker serves")
+        served = foreign.names(key, "set", entries, "a queue that a worker serves")
         if served:
             work[worker] = frozenset(entry.partition("\0")[0] for entry in served)
     said = scan_all(client.store, "HSCAN", keys.info)
-    info = frozenset(strays.names(keys.info, "hash", (worker for worker, _ in said), _WORKER))
+    info = frozenset(foreign.names(keys.info, "hash", (worker for worker, _ in said), _WORKER))
     for said_by, text in said:
         if text_of(said_by) is not None and not _is_json(text):
-            strays.add(keys.info, "hash", said_by, "that of a worker that has described itself")
+            foreign.add(keys.info, "hash", said_by, "that of a worker that has described itself")
     paused = call(keys.paused_workers, "SMEMBERS", keys.paused_workers)
-    strays.names(keys.paused_workers, "set", paused, _WORKER)
+    foreign.names(keys.paused_workers, "set", paused, _WORKER)
     # Last, so that a worker whose traces were seen is known unless it is gone by now.
     seconds, _ = call(keys.workers, "TIME")
     return {
@@ -221,16 +221,16 @@ def _read_namespace(client: Penstock, lists: list[str], broken: set[str]) -> dic
         "work": work,
         "info": info,
         "now_ms": int(seconds) * 1000,
-        "leases": _scores(client, keys.workers, strays),
-        "condemned": _scores(client, keys.condemned, strays),
-        "strays": tuple(strays.found),
+        "leases": _scores(client, keys.workers, foreign),
+        "condemned": _scores(client, keys.condemned, foreign),
+        "foreign": tuple(foreign.found),
     }
 
 
-def _scores(client: Penstock, key: str, strays: Strays) -> dict[str, int]:
+def _scores(client: Penstock, key: str, foreign: ForeignEntries) -> dict[str, int]:
     flat = client.store.call(key, "ZRANGE", key, 0, -1, "WITHSCORES")
     pairs = checks.pairs(flat)
-    known = set(strays.names(key, "zset", (worker for worker, _ in pairs), _WORKER))
+    known = set(foreign.names(key, "zset", (worker for worker, _ in pairs), _WORKER))
     return {
         worker.decode(): int(float(score)) for worker, score in pairs if text_of(worker) in known
     }
@@ -268,7 +268,7 @@ def _mend(client: Penstock, violation: Violation) -> None:
             store.call(stage, "PEXPIRE", stage, STAGE_MS)
         case "decided_batch_is_not_moved":
             _move(client, keys.queue(violation.queue))
-        case "stray_entry":
+        case "foreign_entry":
             key, type, entry = subject.split("\0")
             store.call(key, *_REMOVALS[type], key, *_removed(type, bytes.fromhex(entry)))
         case "memory_stays":

@@ -6,7 +6,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.client._sync.log_strays import log_strays, partition_strays
+from penstock.client._sync.log_foreign_entries import (
+    foreign_entries_of_log,
+    foreign_entries_of_partition,
+)
 from penstock.connection.log_batches import decided_attempt, list_prepared
 from penstock.errors import LogNotFound, WrongKind
 from penstock.model.log_snapshot import LogSnapshot
@@ -31,15 +34,15 @@ def read_log(store: Store, keys: QueueKeys, names: Collection[KeyName]) -> LogSn
     partitions: list[PartitionInfo] = []
     no_offsets: list[tuple[int, str]] = []
     segments, closed = {}, {}
-    strays = log_strays(store, keys)
+    foreign = foreign_entries_of_log(store, keys)
     lacking: list[tuple[int, str]] = []
     for number in found:
         of_partition = keys.partition(number)
         partitions.append(store.run(logs.describe_partition(of_partition)))
         no_offsets += _no_offsets(store, of_partition)
         groups = [n.owner for n in names if (n.partition, n.kind) == (number, "errors")]
-        found_strays, missing = partition_strays(store, of_partition, groups)
-        strays += found_strays
+        entries, missing = foreign_entries_of_partition(store, of_partition, groups)
+        foreign += entries
         lacking += [(number, name) for name in missing]
         key, state = of_partition.segments, of_partition.state
         # In this order, as segments are only added to what is counted.
@@ -65,7 +68,7 @@ def read_log(store: Store, keys: QueueKeys, names: Collection[KeyName]) -> LogSn
         unfinished=tuple(unfinished),
         lacking=tuple(lacking),
         is_gone=is_gone,
-        strays=tuple(strays),
+        foreign=tuple(foreign),
     )
 
 

@@ -19,7 +19,7 @@ from penstock.model.numbers import whole_number
 from penstock.model.staging import STAGE_MS
 from penstock.store.commands import log_batches, logs, staging
 from penstock.store.commands.logs import NoPartition
-from penstock.store.strays import text_of
+from penstock.store.foreign_entries import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

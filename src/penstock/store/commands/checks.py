@@ -11,8 +11,8 @@ from penstock.model.queues import DEFAULT_MAX_FAILURES, Counters
 from penstock.model.snapshot import Element, QueueSnapshot, Registration, no_numbers
 from penstock.store.command import Command, unexpected
 from penstock.store.commands.queues import kind_of
+from penstock.store.foreign_entries import ForeignEntries, text_of
 from penstock.store.script import load
-from penstock.store.strays import Strays, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,9 +115,9 @@ def queue_snapshot(keys: QueueKeys, workers: Sequence[str], reply: list[Any]) ->
     settings = {field.decode(errors="backslashreplace"): value for field, value in pairs(meta)}
     found = {name: whole_number(value) for name, value in settings.items()}
     numbers = {name: number for name, number in found.items() if number is not None}
-    strays = Strays(keys.queue)
-    known = strays.names(keys.members, "set", members, _WORKER)
-    waiting = strays.names(keys.idle, "set", idle, _WORKER)
+    foreign = ForeignEntries(keys.queue)
+    known = foreign.names(keys.members, "set", members, _WORKER)
+    waiting = foreign.names(keys.idle, "set", idle, _WORKER)
     head = QueueSnapshot(
         name=keys.queue,
         incarnation=settings.get("incarnation", b"").decode(errors="backslashreplace"),
@@ -133,7 +133,7 @@ def queue_snapshot(keys: QueueKeys, workers: Sequence[str], reply: list[Any]) ->
     )
     if word == b"counted":
         head = replace(head, ready=ready, dead=dead, held=sum(running))
-        return replace(head, strays=tuple(strays.found))
+        return replace(head, foreign=tuple(foreign.found))
     opened = replace(
         head,
         ready=len(ready),
@@ -142,18 +142,18 @@ def queue_snapshot(keys: QueueKeys, workers: Sequence[str], reply: list[Any]) ->
         waiting=tuple(open_element(element) for element in reversed(ready)),
         buried=tuple(reversed(dead)),
         running={
-            worker: held_processes(strays, keys.running(worker), held)
+            worker: held_processes(foreign, keys.running(worker), held)
             for worker, held in zip(workers, running, strict=True)
             if held
         },
-        failures=counted_failures(strays, keys, pairs(failures)),
+        failures=counted_failures(foreign, keys, pairs(failures)),
         unique={key: open_unique(value) for key, value in pairs(unique)},
         unique_tasks=frozenset(unique_tasks),
     )
-    return replace(opened, strays=tuple(strays.found))
+    return replace(opened, foreign=tuple(foreign.found))
 
 
-def held_processes(strays: Strays, key: str, flat: list[bytes]) -> dict[int, Element]:
+def held_processes(foreign: ForeignEntries, key: str, flat: list[bytes]) -> dict[int, Element]:
     """The processes of one worker. What is under another name may be a task all the same, which
     goes back when the worker leaves.
     """
@@ -161,21 +161,21 @@ def held_processes(strays: Strays, key: str, flat: list[bytes]) -> dict[int, Ele
     for process, element in pairs(flat):
         number = whole_number(process)
         if number is None:
-            strays.add(key, "hash", process, "the number of a process", is_removable=False)
+            foreign.add(key, "hash", process, "the number of a process", is_removable=False)
         else:
             found[number] = open_element(element)
     return found
 
 
 def counted_failures(
-    strays: Strays, keys: QueueKeys, counts: Sequence[tuple[bytes, bytes]]
+    foreign: ForeignEntries, keys: QueueKeys, counts: Sequence[tuple[bytes, bytes]]
 ) -> dict[str, int]:
     """Digest of a task -> how often it has failed."""
     found = {}
     for digest, count in counts:
         name, number = text_of(digest), whole_number(count)
         if name is None or number is None:
-            strays.add(keys.failures, "hash", digest, "a task with a number of failures")
+            foreign.add(keys.failures, "hash", digest, "a task with a number of failures")
         else:
             found[name] = number
     return found

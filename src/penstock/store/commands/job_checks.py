@@ -19,8 +19,8 @@ from penstock.model.jobs import JOB_STATES, STATES_BY_CODE
 from penstock.model.numbers import whole_number
 from penstock.store.command import Command, unexpected
 from penstock.store.commands.jobs import check_jobs
+from penstock.store.foreign_entries import text_of
 from penstock.store.script import Script, load
-from penstock.store.strays import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -16,8 +16,8 @@ from penstock.model.logs import (
 )
 from penstock.model.numbers import whole_number
 from penstock.store.command import Command, Operation, check_queue, unexpected
+from penstock.store.foreign_entries import text_of
 from penstock.store.script import load
-from penstock.store.strays import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

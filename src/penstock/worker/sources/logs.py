@@ -78,7 +78,7 @@ class LogSource(Source):
         """nothing is begun before the last batch is written down"""
 
     @property
-    def holds_until(self) -> float:  # type: ignore[override]
+    def holds_until(self) -> float:
         return inf if self.problem or self._is_committing else self._retry_at
 
     def claim(self, reported: Sequence[Context], limit: int, offer: int) -> Request:

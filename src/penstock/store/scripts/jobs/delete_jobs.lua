@@ -36,16 +36,16 @@ local running = 0
 for _, worker in ipairs(redis.call('SMEMBERS', keys.members)) do
   running = running + redis.call('HLEN', keys['running:'] .. worker)
 end
-local ids, all, seen, strays, empty_pages = {}, {}, {}, {}, {}
+local ids, all, seen, leftovers, empty_pages = {}, {}, {}, {}, {}
 local function choose(some, page)
   for index, facts in ipairs(lib.read_facts(keys, some)) do
     local id = some[index]
     local is_held = facts and facts.state == lib.RUNNING and running > 0
     if seen[id] or is_held or not (facts or redis.call('HEXISTS', keys.jobs, id) == 1) then
-      strays[#strays + 1] = {page, id}
+      leftovers[#leftovers + 1] = {page, id}
     else
       ids[#ids + 1], all[#all + 1], seen[id] = id, facts, true
-      if not facts and page then strays[#strays + 1] = {page, id} end
+      if not facts and page then leftovers[#leftovers + 1] = {page, id} end
     end
   end
 end
@@ -76,7 +76,7 @@ if undone == 0 and staged then
   dropped_rows = tonumber(staged) or 0
   redis.call('HDEL', keys.meta, 'staged', 'moved_at')
 end
-for _, found in ipairs(strays) do redis.call('SREM', found[1], found[2]) end
+for _, found in ipairs(leftovers) do redis.call('SREM', found[1], found[2]) end
 for _, found in ipairs(empty_pages) do redis.call('ZREM', found[1], found[2]) end
 -- Of what cannot be read nothing is known but the id, so what it was counted as stays until the queue itself goes.
 local function drop_damaged(id)

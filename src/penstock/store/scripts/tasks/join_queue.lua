@@ -4,7 +4,7 @@
 -- queue, and it asks for its lease once more afterwards, so that a worker failed in between starts nothing. It has a
 -- number, or a copy that arrives late would make a member of a worker that was failed since, and another late copy
 -- could then start tasks for it, which no recovery would ever give back. A queue that nothing has come into holds
--- plain tasks from now on: a job that strays into it must not take it away from the worker.
+-- plain tasks from now on: a job that is sent there by mistake must not take it away from the worker.
 --
 -- KEYS[1] memory       string  last operation of this lane
 -- KEYS[2] meta         hash    settings and counters of the queue

@@ -1,3 +1,5 @@
+# Generated from _async/log_foreign_entries.py by tools/generate_sync.py. Edit that file instead.
+
 """Finds what another program has put among what is stored for a log."""
 
 from __future__ import annotations
@@ -5,16 +7,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from penstock.client._async.key_scan import scan_all
+from penstock.client._sync.key_scan import scan_all
 from penstock.model.numbers import whole_number
 from penstock.store.commands.logs import LOG_SETTINGS
-from penstock.store.strays import Strays, is_name, text_of
+from penstock.store.foreign_entries import ForeignEntries, is_name, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.connection.store import AsyncStore
-    from penstock.model.snapshot import Stray
+    from penstock.connection.store import Store
+    from penstock.model.snapshot import ForeignEntry
     from penstock.store.keys import PartitionKeys, QueueKeys
 
 _ID = re.compile(rb"[0-9]{1,16}-[0-9]{1,16}")
@@ -33,71 +35,71 @@ _IDS = ("trimmed_to", "floor")
 _NUMBERS = ("born", "version", *_APPENDED, *_TRIMMED, "floor_at", *LOG_SETTINGS)
 
 
-async def log_strays(store: AsyncStore, keys: QueueKeys) -> list[Stray]:
+def foreign_entries_of_log(store: Store, keys: QueueKeys) -> list[ForeignEntry]:
     """What makes no sense in the keys of a log itself."""
-    strays = Strays(keys.queue)
-    groups = await scan_all(store, "HSCAN", keys.groups)
-    known = strays.names(keys.groups, "hash", (name for name, _ in groups), _GROUP)
+    foreign = ForeignEntries(keys.queue)
+    groups = scan_all(store, "HSCAN", keys.groups)
+    known = foreign.names(keys.groups, "hash", (name for name, _ in groups), _GROUP)
     for name, since in groups:
         if text_of(name) is not None and whole_number(since) is None:
             wanted = "a group with when it was first seen; a worker that joins it puts it right"
-            strays.add(keys.groups, "hash", name, wanted)
-    await _check_tokens(store, keys, strays)
+            foreign.add(keys.groups, "hash", name, wanted)
+    _check_tokens(store, keys, foreign)
     for group in known:
         if is_name("group", group):
-            await _check_group(store, keys, group, strays)
-    return strays.found
+            _check_group(store, keys, group, foreign)
+    return foreign.found
 
 
-async def _check_tokens(store: AsyncStore, keys: QueueKeys, strays: Strays) -> None:
+def _check_tokens(store: Store, keys: QueueKeys, foreign: ForeignEntries) -> None:
     """A batch that was decided has the token of the attempt, or nothing of it is moved."""
-    tokens = dict(await scan_all(store, "HSCAN", keys.batch_tokens))
+    tokens = dict(scan_all(store, "HSCAN", keys.batch_tokens))
     for name, token in tokens.items():
         if text_of(name) is None or not _TOKEN.fullmatch(token):
             wanted = "a decided batch with the token of an attempt"
-            strays.add(keys.batch_tokens, "hash", name, wanted, is_removable=text_of(name) is None)
-    for name, _ in await scan_all(store, "HSCAN", keys.batches):
+            foreign.add(keys.batch_tokens, "hash", name, wanted, is_removable=text_of(name) is None)
+    for name, _ in scan_all(store, "HSCAN", keys.batches):
         if text_of(name) is not None and name not in tokens:
             wanted = "a decided batch of which the attempt is known"
-            strays.add(keys.batches, "hash", name, wanted, is_removable=False)
+            foreign.add(keys.batches, "hash", name, wanted, is_removable=False)
 
 
-async def _check_group(store: AsyncStore, keys: QueueKeys, group: str, strays: Strays) -> None:
+def _check_group(store: Store, keys: QueueKeys, group: str, foreign: ForeignEntries) -> None:
     """What scripts take off a group with the next request of a member, and treat as gone."""
     # Owners first: a member that leaves meanwhile leaves both, and is seen no second time.
-    owners = await scan_all(store, "HSCAN", keys.group_owners(group))
-    members = await scan_all(store, "HSCAN", keys.group_members(group))
+    owners = scan_all(store, "HSCAN", keys.group_owners(group))
+    members = scan_all(store, "HSCAN", keys.group_members(group))
     living = set()
     for member, entry in members:
         if text_of(member) is None or not _MEMBER.fullmatch(entry):
             wanted = "a member with until when it is one, its weight and its partitions"
-            strays.add(keys.group_members(group), "hash", member, wanted)
+            foreign.add(keys.group_members(group), "hash", member, wanted)
         else:
             living.add(member)
     for partition, member in owners:
         if whole_number(partition) is None or member not in living:
             wanted = "a partition that a member of the group owns"
-            strays.add(keys.group_owners(group), "hash", partition, wanted)
+            foreign.add(keys.group_owners(group), "hash", partition, wanted)
 
 
-async def partition_strays(
-    store: AsyncStore, keys: PartitionKeys, groups: list[str]
-) -> tuple[list[Stray], list[str]]:
+def foreign_entries_of_partition(
+    store: Store, keys: PartitionKeys, groups: list[str]
+) -> tuple[list[ForeignEntry], list[str]]:
     """What makes no sense in the keys of a partition, and what its state lacks. `groups` are those
     of which errors were found.
     """
-    strays = Strays(keys.log)
-    state = dict(await scan_all(store, "HSCAN", keys.state))
+    foreign = ForeignEntries(keys.log)
+    state = dict(scan_all(store, "HSCAN", keys.state))
     for name, value in state.items():
         if not _is_stated(name, value):
             wanted = "something that is known of a partition, so it counts as if it were not there"
-            strays.add(keys.state, "hash", name, wanted, is_removable=text_of(name) is None)
-    paused = await store.call(keys.paused, "SMEMBERS", keys.paused)
-    strays.names(keys.paused, "set", paused, _GROUP)
-    await _check_segments(store, keys, strays)
+            foreign.add(keys.state, "hash", name, wanted, is_removable=text_of(name) is None)
+    paused = store.call(keys.paused, "SMEMBERS", keys.paused)
+    foreign.names(keys.paused, "set", paused, _GROUP)
+    _check_segments(store, keys, foreign)
     for group in groups:
-        await _check_errors(store, keys, group, strays)
-    return strays.found, list(_lacking(state))
+        _check_errors(store, keys, group, foreign)
+    return foreign.found, list(_lacking(state))
 
 
 def _is_stated(name: bytes, value: bytes) -> bool:
@@ -120,27 +122,27 @@ def _lacking(state: dict[bytes, bytes]) -> Iterator[str]:
             yield from missing
 
 
-async def _check_segments(store: AsyncStore, keys: PartitionKeys, strays: Strays) -> None:
+def _check_segments(store: Store, keys: PartitionKeys, foreign: ForeignEntries) -> None:
     seen = 0
     while True:
-        page = await store.call(keys.segments, "LRANGE", keys.segments, seen, seen + _PAGE - 1)
+        page = store.call(keys.segments, "LRANGE", keys.segments, seen, seen + _PAGE - 1)
         for entry in page:
             if not _SEGMENT.fullmatch(entry):
                 wanted = "the end of a segment and how much there was up to it"
-                strays.add(keys.segments, "list", entry, wanted)
+                foreign.add(keys.segments, "list", entry, wanted)
         seen += len(page)
         if len(page) < _PAGE:
             return
 
 
-async def _check_errors(store: AsyncStore, keys: PartitionKeys, group: str, strays: Strays) -> None:
+def _check_errors(store: Store, keys: PartitionKeys, group: str, foreign: ForeignEntries) -> None:
     key, start = keys.errors(group), "-"
     while True:
-        page = await store.call(key, "XRANGE", key, start, "+", "COUNT", _ERRORS)
+        page = store.call(key, "XRANGE", key, start, "+", "COUNT", _ERRORS)
         for id, fields in page:
             if fields[:14:2] != _ERROR_FIELDS or whole_number(fields[13]) is None:
                 wanted = "a message that the group has given up, with the reason"
-                strays.add(key, "stream", id, wanted)
+                foreign.add(key, "stream", id, wanted)
         if len(page) < _ERRORS:
             return
         start = f"({page[-1][0].decode()}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidName
 from penstock.model.names import check_name
-from penstock.model.snapshot import Stray
+from penstock.model.snapshot import ForeignEntry
 from penstock.store.script import fragment_text
 
 if TYPE_CHECKING:
@@ -62,17 +62,17 @@ RULES: dict[str, tuple[Callable[[bytes], bool], str, bool]] = {
 """Kind of key -> what is right in it, what it should be, and whether nothing is lost if it goes."""
 
 
-class Strays:
+class ForeignEntries:
     """Collects what makes no sense while a namespace or a queue is read."""
 
     def __init__(self, queue: str = "") -> None:
-        self.found: list[Stray] = []
+        self.found: list[ForeignEntry] = []
         self._queue = queue
 
     def add(
         self, key: str, type: str, entry: bytes, wanted: str, *, is_removable: bool = True
     ) -> None:
-        self.found.append(Stray(self._queue, key, type, entry, wanted, is_removable))
+        self.found.append(ForeignEntry(self._queue, key, type, entry, wanted, is_removable))
 
     def names(self, key: str, type: str, entries: Iterable[bytes], wanted: str) -> list[str]:
         """The names among some entries: text, as scripts write it. The others are noted."""
