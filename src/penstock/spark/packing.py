@@ -90,30 +90,45 @@ def _elements(tasks: pa.Array) -> pa.Array:
 
 def split(values: pa.Array, max_rows: int) -> Iterator[tuple[pa.Array, numpy.ndarray]]:
     """Parts of up to `max_rows` and about 1 MiB, in order, with the size of each value."""
-    if not len(values):
-        return
-    sizes = pc.binary_length(values).to_numpy().astype(numpy.int64)
+    sizes = sizes_of(values)
+    for start, end in pairwise(bounds_of(sizes, max_rows)):
+        yield values.slice(start, end - start), sizes[start:end]
+
+
+def sizes_of(values: pa.Array) -> numpy.ndarray:
+    lengths = pc.binary_length(values).to_numpy(zero_copy_only=False)
+    return numpy.asarray(lengths, numpy.int64)
+
+
+def bounds_of(sizes: numpy.ndarray, max_rows: int) -> list[int]:
+    """Where parts of up to `max_rows` and about 1 MiB begin and end."""
     bounds = [0]
     ends = numpy.cumsum(sizes)
-    while bounds[-1] < len(values):
+    while bounds[-1] < len(sizes):
         start = bounds[-1]
         before = int(ends[start - 1]) if start else 0
         # At least one, however large it is.
         fitting = int(numpy.searchsorted(ends, before + MAX_CHUNK_BYTES, side="right"))
-        bounds.append(max(start + 1, min(fitting, start + max_rows, len(values))))
-    for start, end in pairwise(bounds):
-        yield values.slice(start, end - start), sizes[start:end]
+        bounds.append(max(start + 1, min(fitting, start + max_rows, len(sizes))))
+    return bounds
 
 
 def join_strings(values: pa.Array, sizes: numpy.ndarray, prefix: bytes) -> bytes:
     """Each value behind a prefix and its length in four bytes, one after the other."""
-    headers = numpy.empty((len(values), len(prefix) + 4), numpy.uint8)
+    return join_columns([headers_of(sizes, prefix), values])
+
+
+def headers_of(sizes: numpy.ndarray, prefix: bytes) -> pa.Array:
+    """What comes before each value of a column: a prefix, and its length in four bytes."""
+    headers = numpy.empty((len(sizes), len(prefix) + 4), numpy.uint8)
     headers[:, : len(prefix)] = numpy.frombuffer(prefix, numpy.uint8)
     headers[:, len(prefix) :] = sizes.astype(">u4").view(numpy.uint8).reshape(-1, 4)
     fixed = pa.binary(headers.shape[1])
-    wrapped = pa.FixedSizeBinaryArray.from_buffers(
-        fixed, len(values), [None, pa.py_buffer(headers.tobytes())]
-    )
-    joined = pc.binary_join_element_wise(wrapped.cast(pa.binary()), values, b"")
-    total = headers.size + int(sizes.sum())
-    return bytes(memoryview(joined.buffers()[2])[:total])
+    buffers = [None, pa.py_buffer(headers.tobytes())]
+    return pa.FixedSizeBinaryArray.from_buffers(fixed, len(sizes), buffers).cast(pa.binary())
+
+
+def join_columns(columns: list[pa.Array | pa.Scalar]) -> bytes:
+    """The values of each row, one after the other, row by row. A scalar stands in every row."""
+    joined = pc.binary_join_element_wise(*columns, b"")
+    return bytes(memoryview(joined.buffers()[2])[: int(sizes_of(joined).sum())])
