@@ -106,7 +106,7 @@ def run_worker(
     if shared is None:
         _run_as_guest(worker, settings, work)
     else:
-        worker.on_renewed = shared.beats.renewed
+        worker.events.renewed = shared.beats.renewed
         shared.beats.describe(lease_ms, heartbeat_ms, concurrency)
         _run_in_own_process(worker, OwnProcess(settings, shared, grace_s), work, shared)
     return RENEWED if worker.is_renewed else 0
@@ -118,7 +118,7 @@ def _run_as_guest(
     """In the process of a program that goes on afterwards. Returns what still runs."""
     shared, loop = SharedMemory(), WorkerLoop()
     worker.owns_loop = True
-    worker.on_registered = shared.name_worker
+    worker.events.registered = shared.name_worker
     is_main_thread = threading.current_thread() is threading.main_thread()
     # The program may have a use of its own for a hang-up.
     signals = (signal.SIGTERM, signal.SIGINT) if is_main_thread else ()
@@ -145,8 +145,8 @@ def _run_in_own_process(
     """In a process that ends afterwards."""
     loop = WorkerLoop()
     worker.owns_loop = worker.owns_process = True
-    worker.on_registered = shared.name_worker
-    worker.on_stop = process.stop_asked
+    worker.events.registered = shared.name_worker
+    worker.events.stop_asked = process.stop_asked
     signals = stop_signals()
     with stopped_by(
         *(signals, worker, loop, shared),

@@ -46,7 +46,7 @@ class Report:
 
     async def keep_while(self, worker: Worker, work: Coroutine[Any, Any, None]) -> None:
         """Do the work of a worker, and write what comes of it."""
-        worker.on_joined = lambda: self._write(worker)
+        worker.events.joined = lambda: self._write(worker)
         keeping = asyncio.create_task(self._keep(worker))
         try:
             await work

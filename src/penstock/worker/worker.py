@@ -31,9 +31,10 @@ from penstock.worker.renewal import Renewal
 from penstock.worker.serving import Serving
 from penstock.worker.source import QueueSource
 from penstock.worker.stop_requests import LEAVE_S
+from penstock.worker.worker_events import WorkerEvents
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from penstock.client.session import AsyncWorkerSession
     from penstock.connection.settings import Settings
@@ -117,16 +118,7 @@ class Worker:
         self.unended: list[str] = []
         """what still runs, though the worker has ended"""
         self._stop_asked = asyncio.Event()
-        self.on_registered: Callable[[str], None] = lambda worker: None
-        """is told every id under which this worker registers, before it starts anything, and the
-        empty one when it has left
-        """
-        self.on_renewed: Callable[[float], None] = lambda at: None
-        """is told of every beat, at which time of the clock of leases; in the heartbeat's thread"""
-        self.on_joined: Callable[[], None] = lambda: None
-        """is told when the worker has joined its queues and is about to start something"""
-        self.on_stop: Callable[[int], None] = lambda times: None
-        """is told how often the worker was asked to stop, each time that it is"""
+        self.events = WorkerEvents()
         self.id = ""
         """empty until the worker has joined its queues; one that lost its lease goes on under a
         new id
@@ -183,7 +175,7 @@ class Worker:
         """
         self._stops += 1
         self.serving.is_stopping = True
-        self.on_stop(self._stops)
+        self.events.stop_asked(self._stops)
         self._stop_asked.set()
         self.serving.changed()
 
@@ -232,16 +224,16 @@ class Worker:
 
         session.heartbeat.on_lost = tell
         session.heartbeat.on_paused = pause
-        session.heartbeat.on_renewed = self.on_renewed
+        session.heartbeat.on_renewed = self.events.renewed
         session.heartbeat.news = self.news
-        self.on_renewed(lease_clock())
+        self.events.renewed(lease_clock())
         await session.start()
         self._is_registered = True
-        self.on_registered(session.id)
+        self.events.registered(session.id)
         try:
             queues = await self._join(session)
             self.id = session.id
-            self.on_joined()
+            self.events.joined()
             log.info(
                 "worker started id=%s namespace=%s queues=%s",
                 *(self.id, self._client.settings.namespace, ",".join(queues)),
@@ -350,7 +342,7 @@ class Worker:
         else:
             await session.stop()
             log.info("worker stopped id=%s", session.id)
-        self.on_registered("")
+        self.events.registered("")
 
     async def _end_work(self) -> bool:
         """End what runs beyond the grace time, as far as that is possible; True if it must not be
