@@ -114,8 +114,11 @@ def test_what_is_appended_later_comes_at_once_and_after_a_stop_nothing_comes_aga
 
 
 def test_groups_read_the_same_log_independently(
-    clicks: penstock.Log, consume: Callable[..., RunningWorker]
+    clicks: penstock.Log,
+    consume: Callable[..., RunningWorker],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level("INFO", "penstock.worker")
     bodies = fill(clicks, 5)
     one: list[bytes] = []
     other: list[bytes] = []
@@ -131,6 +134,8 @@ def test_groups_read_the_same_log_independently(
     consume(first, second)
 
     wait_for(lambda: (one, other) == (bodies, bodies))
+    [started] = [line for line in caplog.messages if "worker started" in line]
+    assert started.endswith(" queues= logs=clicks")
 
 
 def test_two_workers_share_the_partitions_and_each_message_is_read_once(

@@ -234,9 +234,10 @@ class Worker:
             queues = await self._join(session)
             self.id = session.id
             self.events.joined()
+            logs = dict.fromkeys(consumer.log for consumer in self._handlers.consumers)
             log.info(
-                "worker started id=%s namespace=%s queues=%s",
-                *(self.id, self._client.settings.namespace, ",".join(queues)),
+                "worker started id=%s namespace=%s queues=%s logs=%s",
+                *(self.id, self._client.settings.namespace, ",".join(queues), ",".join(logs)),
             )
             if self._handlers.jobs and len(queues) > 1:
                 # Whose turn it is among its queues is decided by the worker, when it asks.
