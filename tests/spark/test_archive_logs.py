@@ -275,9 +275,10 @@ def test_the_command_says_how_many_messages_it_has_archived(
     command = ("spark", "archive", "--log", "clicks", "--to", rig.lake.uri, "--once")
 
     said = cli(*command)
-    again = cli.json(*command, "-q", "mail")
+    again = cli.json(*command, "-q", "mail", "--log", "click")
 
     told = said.stdout.replace("\n", "").replace(" ", "")
     assert told == f"archived1,200messagesin{rig.lake.uri}:1,200of'clicks'"
     assert (again["messages"], again["attempts"]) == ({}, {"mail": 3})
+    assert again["absent"] == ["log 'click'"]
     assert "lake" in cli("log", "lag", "clicks").stdout

@@ -116,8 +116,10 @@ def _totals(done: Archived, queues: tuple[str, ...], logs: tuple[str, ...]) -> l
 def _tell(at: Target, to: str, done: Archived, totals: list[str]) -> None:
     if at.is_json:
         rows = {"attempts": done.rows, "messages": done.messages}
-        print_json({"lake": to, **rows, "gaps": done.gaps})
+        print_json({"lake": to, **rows, "gaps": done.gaps, "absent": done.absent})
         return
+    for title in done.absent:
+        say_error(f"there was no {title} yet")
     for name in done.gaps:
         say(f"some of '{name}' was gone before; the table `gaps` of the lake says what")
     found = [*sorted(done.rows.items()), *sorted(done.messages.items())]

@@ -74,8 +74,10 @@ class ArchiveSource(ABC):
         return quote(self.name, safe="")
 
     @abstractmethod
-    def check(self, client: Penstock) -> None:
-        """Refuse what is no such source, and a name that is none; one of the future is fine."""
+    def check(self, client: Penstock) -> bool:
+        """Refuse what is no such source, and a name that is none. Returns whether it is there; one
+        of the future is fine.
+        """
 
     @abstractmethod
     def options(self, most_rows: int) -> dict[str, str]:

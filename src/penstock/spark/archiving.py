@@ -82,6 +82,8 @@ class Archived:
 
     gaps: list[str] = field(default_factory=list)
     """queues and logs of which something was gone, and was passed over"""
+    absent: list[str] = field(default_factory=list)
+    """those that were not there yet when it began"""
 
     @property
     def total(self) -> int:
@@ -142,7 +144,8 @@ def archive(
             housekeeping,
         )
         for source in _sources(client, queues, logs):
-            source.check(client)
+            if not source.check(client):
+                work.done.absent.append(source.title)
             kept = Checkpoint(active, f"{folder}/{source.folder}", source.name)
             with _explained(f"the lake {lake.uri} could not be opened"):
                 check_agreement(lake.table(source.table), source, kept)

@@ -35,24 +35,26 @@ class HistorySource(ArchiveSource):
     name_column: ClassVar[str] = "queue"
     time_column: ClassVar[str] = "ended_at"
 
-    def check(self, client: Penstock) -> None:
+    def check(self, client: Penstock) -> bool:
         check_name("queue", self.name)
         if "," in self.name:
             raise InvalidName(
                 f"queue name {self.name!r} has a comma, which stands between two queues in the "
                 "option 'history'; only queues without one can be archived"
             )
-        for state in client.inspect():
-            if state.name == self.name and state.kind == "tasks":
+        states = [state for state in client.inspect() if state.name == self.name]
+        for state in states:
+            if state.kind == "tasks":
                 raise WrongKind(
                     f"queue {self.name!r} holds plain tasks, which leave no history; leave it out: "
                     "how much is in it is counted with every archive"
                 )
-            if state.name == self.name and state.kind == "logs":
+            if state.kind == "logs":
                 raise WrongKind(
                     f"{self.name!r} is a log, and not a queue; archive it with --log {self.name}, "
                     "or logs=[...] in Python"
                 )
+        return bool(states)
 
     def options(self, most_rows: int) -> dict[str, str]:
         return {"history": self.name, "maxRowsPerTrigger": str(most_rows)}

@@ -47,14 +47,16 @@ class LogSource(ArchiveSource):
         # No queue has this, as a sign of equality is escaped in names.
         return f"log={quote(self.name, safe='')}"
 
-    def check(self, client: Penstock) -> None:
+    def check(self, client: Penstock) -> bool:
         check_name("log", self.name)
-        for state in client.inspect():
-            if state.name == self.name and state.kind in ("tasks", "jobs"):
+        states = [state for state in client.inspect() if state.name == self.name]
+        for state in states:
+            if state.kind in ("tasks", "jobs"):
                 raise WrongKind(
                     f"{self.name!r} is a queue of {state.kind}, and not a log; the history of jobs "
                     f"is archived with -q {self.name}"
                 )
+        return bool(states)
 
     def options(self, most_rows: int) -> dict[str, str]:
         return {"log": self.name, "maxOffsetsPerTrigger": str(most_rows)}
