@@ -29,7 +29,7 @@ def replies(*words: str, **own: list[Any]) -> dict[str, list[Any]]:
 
 
 REPLIES: dict[str, dict[str, list[Any]]] = {
-    "send_jobs": replies(*QUEUE_WORDS, *ROOM_WORDS, ok=[b"ok", 0, b"7"]),
+    "send_jobs": replies(*QUEUE_WORDS, *ROOM_WORDS, ok=[b"ok", 0, b"7", 0]),
     "move_jobs": replies(
         *("other_layout", "tasks", "no_number"),
         ok=[b"ok", 2, 1, 0],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.codec.chunks import pack_chunk
 from penstock.codec.forms import DAMAGED
-from penstock.codec.heads import pack_head
+from penstock.codec.heads import pack_head, with_cause
 from penstock.model.job_options import JobOptions, JobSettings, make_options
 from penstock.model.jobs import HandedOut, Report
 from penstock.model.staging import Keep, Stage
@@ -145,7 +145,10 @@ def more_job_commands(
         "leave dead": jobs.leave_jobs(queue, operation, "w1", True, ERROR, has_died=True),
         "start as a worker that takes one type": jobs.start_jobs(queue, operation, "w2", 5),
         "send a job again": jobs.send_jobs(
-            queue, operation, [group("urgent", priority="high")], are_given=True
+            queue, operation, [group("urgent", priority="high")], origin="given"
+        ),
+        "send jobs with causes": jobs.send_jobs(
+            queue, operation, caused_groups(), origin="derived"
         ),
         "cancel what has its time": job_records.cancel_jobs(queue, operation, _ids("later", "due")),
         "change the priority": job_records.change_job(
@@ -174,6 +177,16 @@ def new_groups() -> list[Group]:
         group("new and later", words=("hello",), delay=60, unique="other", unique_for=60),
         Group(LATER.head, LATER.delay_ms, 0, 0, [(FIRST_ID + 99, b"in its place")]),
     ]
+
+
+def caused_groups() -> list[Group]:
+    """Three jobs under one id: two of different causes, and the first of them again."""
+    one, other = group("new"), group("new", delay=60)
+    first, second = (
+        sent._replace(head=with_cause(sent.head, cause))
+        for sent, cause in ((one, b"one"), (other, b"other"))
+    )
+    return [first, second, first]
 
 
 def reports(processes: dict[str, int]) -> list[Report]:

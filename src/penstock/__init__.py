@@ -1,5 +1,6 @@
 """A distributed, reliable, atomic work queue on Redis."""
 
+from penstock.client.causes import sending_for
 from penstock.client.client import AsyncPenstock, Penstock
 from penstock.client.connect import aconnect, connect
 from penstock.client.current import current
@@ -69,5 +70,6 @@ __all__ = [
     "lifespan",
     "middleware",
     "new_job_id",
+    "sending_for",
     "serve",
 ]

@@ -37,7 +37,7 @@ GROWING = {
     ],
     "jobs": [
         "send_jobs", "put_schedule", "fire_schedule", "set_limit", "set_share", "note_job",
-        "move_jobs", "send a job again",
+        "move_jobs", "send a job again", "send jobs with causes",
     ],
     "logs": [
         "append_messages", "append with a key", "append with all", "decide_append",

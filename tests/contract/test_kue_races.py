@@ -70,7 +70,7 @@ def test_k03_there_is_no_half_a_job(
 
     with pytest.raises(JobConflict):
         groups = [Group(head, 60_000, 0, 0, [(5, b"1"), (taken._number, b"2")])]
-        ps.store.run(send_jobs(hand.keys, next(operations), groups, are_given=True))
+        ps.store.run(send_jobs(hand.keys, next(operations), groups, origin="given"))
     assert written(stored) == before
     groups = [Group(head, 60_000, 0, 0, [(5, b"1")])]
     operation = next(operations)

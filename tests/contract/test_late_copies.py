@@ -63,7 +63,7 @@ class Others:
 
     def send(self, name: str = "once") -> Self:
         sent = [group(name)]
-        return self._do(lambda keys, own: jobs.send_jobs(keys, own, sent, are_given=True))
+        return self._do(lambda keys, own: jobs.send_jobs(keys, own, sent, origin="given"))
 
     def remove(self) -> Self:
         return self._do(lambda keys, own: job_records.remove_jobs(keys, own, [ONCE]))
@@ -255,7 +255,7 @@ JOB_CASES = {
     ),
     "send something else under a given id": Case(
         lambda others: others.create().send(),
-        lambda keys: jobs.send_jobs(keys, ASKED, [group("once", priority=5)], are_given=True),
+        lambda keys: jobs.send_jobs(keys, ASKED, [group("once", priority=5)], origin="given"),
         Others.remove,
     ),
     "join no queue": Case(

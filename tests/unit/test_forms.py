@@ -36,7 +36,7 @@ each_form = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 
 def run(ps: penstock.Penstock, form: Form, body: str, *arguments: bytes) -> Any:
     """What a script answers that includes this form."""
-    parts = (*PARTS, Part(65536, "colour", "Bc0", "grey"))
+    parts = (*PARTS, Part(131072, "colour", "Bc0", "grey"))
     fragments = {"model": model_fragment(), "forms": forms_fragment((form,), parts), "h": HEADS}
     return ps.store.call("key", "EVAL", link(fragments, body), "1", "key", *arguments)
 
@@ -112,7 +112,7 @@ def test_a_new_part_of_the_head_is_one_line(ps: penstock.Penstock) -> None:
     return {head.priority, head.colour}
     """
     plain = HEAD.pack(flags=0, type=b"email", parts=b"")
-    coloured = HEAD.pack(flags=64 + 65536, type=b"email", parts=b"\xff\xff\xff\xf6\x03red")
+    coloured = HEAD.pack(flags=64 + 131072, type=b"email", parts=b"\xff\xff\xff\xf6\x03red")
 
     assert run(ps, HEAD, body, plain) == [0, b"grey"]
     assert run(ps, HEAD, body, coloured) == [-10, b"red"]

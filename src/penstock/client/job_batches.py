@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.codec.heads import pack_head
+from penstock.client.causes import CausedJob
+from penstock.codec.heads import pack_head, with_cause
 from penstock.codec.ids import id_number
 from penstock.codec.values import pack_data, words_of
 from penstock.connection.job_ids import new_ids
@@ -17,10 +18,12 @@ from penstock.store.commands.jobs import Group, group_arguments
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.client.causes import CausedJobs
     from penstock.model.job_options import JobOptions
     from penstock.store.command import Prepacked
+    from penstock.store.commands.jobs import IdOrigin
 
-    Packed = bytes | tuple[bytes, tuple[str, ...]]
+    Packed = bytes | tuple[bytes, tuple[str, ...]] | CausedJob
 
 
 class JobBatch(NamedTuple):
@@ -29,15 +32,22 @@ class JobBatch(NamedTuple):
     jobs: list[Packed]
     numbers: list[int]
     """their ids"""
+    origin: IdOrigin
+    """of their ids"""
     arguments: Prepacked
 
 
-def pack_job(options: JobOptions, max_payload: int, item: object) -> Packed:
-    """The data of a job; with the words by which it can be found, if it is to be."""
+def pack_job(
+    options: JobOptions, max_payload: int, caused: CausedJobs | None, item: object
+) -> Packed:
+    """The data of a job; with the words by which it can be found, if it is to be, and with its id
+    if that follows from what it is sent for.
+    """
     data = pack_job_data(max_payload, item)
-    if options.search is False:
+    if caused is None and options.search is False:
         return data
-    return data, words_of(item, options.search, MAX_WORDS)
+    words = words_of(item, options.search, MAX_WORDS) if options.search is not False else ()
+    return (data, words) if caused is None else caused.make(data, words)
 
 
 def pack_job_data(max_payload: int, item: object) -> bytes:
@@ -62,17 +72,34 @@ def fitting(batch: Sequence[Packed], room: int | None, room_bytes: int | None) -
 
 def seal(options: JobOptions, jobs: list[Packed]) -> JobBatch:
     """Give jobs their ids, and put everything but the number of the request in its final form."""
-    numbers = [id_number(options.id)] if options.id else list(new_ids(len(jobs)))
-    return JobBatch(jobs, numbers, pack_ahead(group_arguments(groups_of(options, numbers, jobs))))
+    origin: IdOrigin = "made"
+    if options.id:
+        numbers, origin = [id_number(options.id)], "given"
+    elif isinstance(jobs[0], CausedJob):
+        numbers, origin = [job.number for job in jobs if isinstance(job, CausedJob)], "derived"
+    else:
+        numbers = list(new_ids(len(jobs)))
+    arguments = group_arguments(groups_of(options, numbers, jobs))
+    return JobBatch(jobs, numbers, origin, pack_ahead(arguments))
 
 
 def groups_of(options: JobOptions, numbers: Sequence[int], batch: Sequence[Packed]) -> list[Group]:
-    """By head, if they have different ones."""
+    """By head, if they have different ones; each alone if they have causes."""
+    if isinstance(batch[0], CausedJob):
+        return [
+            Group(
+                with_cause(pack_head(options, job.words), job.digest),
+                *(options.delay_ms, options.run_at_ms, options.window_ms),
+                [(job.number, job.data)],
+            )
+            for job in batch
+            if isinstance(job, CausedJob)
+        ]
     by_head: dict[bytes, list[tuple[int, bytes]]] = {}
     if options.search is False:
         by_head[pack_head(options)] = list(zip(numbers, batch, strict=True))  # type: ignore[arg-type]
     else:
-        for number, (data, words) in zip(numbers, batch, strict=True):
+        for number, (data, words) in zip(numbers, batch, strict=True):  # type: ignore[misc]
             by_head.setdefault(pack_head(options, words), []).append((number, data))  # type: ignore[arg-type]
     return [
         Group(head, options.delay_ms, options.run_at_ms, options.window_ms, members)

@@ -169,9 +169,10 @@ PARTS = (
     Part(8192, "backoff", "Bc0", ""),
     Part(16384, "tags", "Hc0", ""),
     Part(32768, "words", "Hc0", ""),
+    Part(65536, "cause", "Bc0", ""),
 )
-"""In the order in which they follow the head. The bits from 65536 on are free, for parts and
-for more HEAD_FLAGS.
+"""In the order in which they follow the head. The bits from 131072 on are free, for parts and
+for more HEAD_FLAGS. Programs that do not know the last parts leave them as they are.
 """
 
 HEAD = Form("head", (Field("flags", "I4"), Field("type", "Bc0")), rest="parts")

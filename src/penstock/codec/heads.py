@@ -21,6 +21,8 @@ _PARTS = tuple(
     for part in PARTS
 )
 """Flag, field, and the usual value, which is left out."""
+_CAUSE = PARTS[-1]
+_FLAGS_SIZE = HEAD.fields[0].size
 
 
 class Head(NamedTuple):
@@ -65,6 +67,12 @@ def pack_head(options: JobOptions, words: tuple[str, ...] = ()) -> bytes:
             flags |= flag
             parts.append(field.pack(value))
     return HEAD.pack(flags=flags, type=options.type.encode(), parts=b"".join(parts))
+
+
+def with_cause(head: bytes, cause: bytes) -> bytes:
+    """The same head for one job alone: `cause` tells what it is sent for, and comes last."""
+    flags = int.from_bytes(head[:_FLAGS_SIZE]) | _CAUSE.flag
+    return flags.to_bytes(_FLAGS_SIZE) + head[_FLAGS_SIZE:] + _CAUSE.field.pack(cause)
 
 
 @lru_cache(maxsize=4096)

@@ -12,6 +12,7 @@ from penstock.codec.ids import SENDERS, id_text
 
 _EPOCH_MS = 1_735_689_600_000  # 2025
 _RANDOM_BITS = 22
+_TIME_BITS = 63 - _RANDOM_BITS
 
 
 class _Numbers:
@@ -56,6 +57,14 @@ def new_ids(count: int = 1) -> range:
 def new_job_id() -> str:
     """An id for a job that is to be sent later, or perhaps more than once, with `id=...`."""
     return id_text(new_id())
+
+
+def derived_id(at_ms: int, digest: bytes) -> int:
+    """A number that begins with a time (ms since 1970) as all ids do, and is the same whenever it
+    is made of the same. That of another digest may be the same too.
+    """
+    since_ms = min(max(1, at_ms - _EPOCH_MS), (1 << _TIME_BITS) - 2)
+    return since_ms << _RANDOM_BITS | int.from_bytes(digest[:4]) % (1 << _RANDOM_BITS)
 
 
 def age_of(number: int) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from penstock.client.causes import Delivery
 from penstock.errors import InvalidArgument
 from penstock.model.names import check_name, shown
 from penstock.model.retries import Backoff, delay_ms, parse_backoff
@@ -142,29 +143,33 @@ def run_batch(task: bytes, context: BatchContext) -> Any:
     consumer: Consumer = context.origin.consumer  # type: ignore[attr-defined]
     if consumer.is_async:
         return _run_async(consumer, context)
-    if consumer.batch is not None:
-        consumer.call(context.messages, context)
-        context.done = len(context.messages)
-        return None
-    for message in context.messages:
-        if _must_stop(context):
-            break
-        consumer.call(message, context)
-        context.done += 1
+    with Delivery(consumer.log, consumer.group, context.messages) as delivery:
+        if consumer.batch is not None:
+            consumer.call(context.messages, context)
+            context.done = len(context.messages)
+            return None
+        for message in context.messages:
+            if _must_stop(context):
+                break
+            delivery.begin(message)
+            consumer.call(message, context)
+            context.done += 1
     return None
 
 
 async def _run_async(consumer: Consumer, context: BatchContext) -> None:
     call: Callable[..., Awaitable[Any]] = consumer.call
-    if consumer.batch is not None:
-        await call(context.messages, context)
-        context.done = len(context.messages)
-        return
-    for message in context.messages:
-        if _must_stop(context):
-            break
-        await call(message, context)
-        context.done += 1
+    with Delivery(consumer.log, consumer.group, context.messages) as delivery:
+        if consumer.batch is not None:
+            await call(context.messages, context)
+            context.done = len(context.messages)
+            return
+        for message in context.messages:
+            if _must_stop(context):
+                break
+            delivery.begin(message)
+            await call(message, context)
+            context.done += 1
 
 
 def _must_stop(context: BatchContext) -> bool:

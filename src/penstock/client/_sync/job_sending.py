@@ -13,6 +13,7 @@ from penstock.client._sync.job import Job
 from penstock.client._sync.job_reading import JobReading
 from penstock.client._sync.unserved import look_if_served
 from penstock.client.batches import Batches, check_items
+from penstock.client.causes import caused_jobs
 from penstock.client.job_batches import (
     fitting,
     groups_of,
@@ -27,7 +28,7 @@ from penstock.errors import InvalidArgument, QueueFull
 from penstock.model.job_options import JobOptions, JobSettings, make_options
 from penstock.store.command import QueueAbsent
 from penstock.store.commands import jobs
-from penstock.store.commands.jobs import IdTaken
+from penstock.store.commands.jobs import IdTaken, SentAs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
     from penstock.connection.wire import Meanwhile
 
 _BATCH_JOBS = 250
-_BATCH_SCHEDULED = 100
-"""A scheduled job keeps the server busy for twice as long."""
+_BATCH_SLOW = 100
+"""A scheduled job, or one with a cause, keeps the server busy for more than twice as long."""
 _FIRST_ROOM_S, _ROOM_S = 0.02, 0.5
 
 
@@ -81,8 +82,11 @@ class JobSending(JobReading):
 
     def send_one(self, options: JobOptions, item: object) -> Job[Any]:
         """Send a job with options that were checked before."""
+        if caused_jobs(self.name, options) is not None:
+            return (self.send(options, [item]))[0]
         if options.search is not False or options.id or options.run_at_ms:
-            return self._send_packed(options, pack_job(options, self._max_payload, item))
+            packed = pack_job(options, self._max_payload, None, item)
+            return self._send_packed(options, packed)
         data = pack_job_data(self._max_payload, item)
         number = new_id()
         try:
@@ -94,7 +98,7 @@ class JobSending(JobReading):
             if self._store.server is not None:
                 look_if_served(self._store, self._client.keys, self._keys)
             if existing:
-                return self._job(existing[0], options.type, is_new=False)
+                return self._job(existing[0].number, options.type, is_new=False)
             return Job(self._client, self._keys, number, options.type)
         except (QueueAbsent, IdTaken):
             pass
@@ -110,18 +114,22 @@ class JobSending(JobReading):
             items = list(islice(items, 2))
             if len(items) > 1:
                 raise InvalidArgument("an id is for one job; leave it out when many are sent")
+        caused = caused_jobs(self.name, options)
+        is_slow = options.delay_ms or options.run_at_ms or caused is not None
         batches = Batches(
             items,
-            partial(pack_job, options, self._max_payload),
+            partial(pack_job, options, self._max_payload, caused),
             size_of_job,
-            _BATCH_SCHEDULED if options.delay_ms or options.run_at_ms else _BATCH_JOBS,
+            _BATCH_SLOW if is_slow else _BATCH_JOBS,
             partial(seal, options),
         )
         try:
             while batch := batches.take():
                 self._send_batch(options, batch, sent, batches.prepare)
-        except Exception as error:
+        except BaseException as error:
             error.accepted = len(sent)  # type: ignore[attr-defined]
+            if caused is not None:
+                caused.give_back(len(sent))
             raise
         return sent
 
@@ -169,8 +177,9 @@ class JobSending(JobReading):
     ) -> list[Job[Any]]:
         client, keys, kind = self._client, self._keys, options.type
         made: list[Job[Any]] = []
-        if options.id:
-            client.results.forget_ending(keys, batch.numbers[0])
+        if batch.origin != "made":
+            for number in batch.numbers:
+                client.results.forget_ending(keys, number)
 
         def while_it_is_sent() -> None:
             made[:] = [Job(client, keys, number, kind) for number in batch.numbers]
@@ -180,23 +189,21 @@ class JobSending(JobReading):
         while True:
             made.clear()
             try:
-                existing = self._send(batch, options.id != "", while_it_is_sent)
+                existing = self._send(batch, while_it_is_sent)
                 break
             except IdTaken:
                 batch = seal(options, batch.jobs)
         look_if_served(self._store, client.keys, keys)
         if made and not existing:
             return made
-        return [
-            self._job(existing.get(index, number), kind, index not in existing)
-            for index, number in enumerate(batch.numbers)
-        ]
+        found = (existing.get(at, SentAs(number, True)) for at, number in enumerate(batch.numbers))
+        return [self._job(number, kind, is_new) for number, is_new in found]
 
-    def _send(self, batch: JobBatch, is_given: bool, meanwhile: Meanwhile) -> dict[int, int]:
+    def _send(self, batch: JobBatch, meanwhile: Meanwhile) -> dict[int, SentAs]:
         return self._client.queue(self.name)._in_queue(
             lambda incarnation: self._store.run_once(
                 lambda operation: jobs.send_jobs(
-                    self._keys, operation, batch.arguments, incarnation, is_given
+                    self._keys, operation, batch.arguments, incarnation, batch.origin
                 ),
                 meanwhile,
             )

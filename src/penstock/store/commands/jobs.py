@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from penstock.codec.handed_out import HandedOutJobs, open_handed_out
 from penstock.codec.ids import id_text, shown_id
@@ -53,6 +53,17 @@ class Group(NamedTuple):
     jobs: Sequence[tuple[int, bytes]]
 
 
+IdOrigin = Literal["made", "given", "derived"]
+
+
+class SentAs(NamedTuple):
+    """What became of a job that was sent."""
+
+    number: int
+    """the id of the job that is there now"""
+    is_new: bool
+
+
 class IdTaken(Exception):
     """A reply: another client has made the same id. Never seen by an application."""
 
@@ -62,21 +73,25 @@ def send_jobs(
     operation: Operation,
     groups: Sequence[Group] | Prepacked,
     incarnation: str = "",
-    are_given: bool = False,
-) -> Command[dict[int, int]]:
-    """Add jobs, all or none; the answer has, by position, the job that was there instead. Their
-    arguments may have been packed ahead.
+    origin: IdOrigin = "made",
+) -> Command[dict[int, SentAs]]:
+    """Add jobs, all or none; the answer has, by position, those that have another id than was
+    sent, or were there already. Their arguments may have been packed ahead.
+
+    Ids are made for this request, or given by the caller, or derived from the cause in the head.
 
     Raises QueueFull, JobConflict, WrongKind; QueueAbsent, QueueTaken and IdTaken for the client.
     """
 
-    def decode(reply: list[Any]) -> dict[int, int]:
+    def decode(reply: list[Any]) -> dict[int, SentAs]:
         if reply[0] == b"ok":
-            return {int(reply[at]): int(reply[at + 1]) for at in range(1, len(reply), 2)}
+            return {
+                int(reply[at]): SentAs(int(reply[at + 1]), bool(reply[at + 2]))
+                for at in range(1, len(reply), 3)
+            }
         check_jobs(keys, SEND_JOBS, reply)
         raise unexpected(SEND_JOBS, reply)
 
-    origin = "given" if are_given else "made"
     names = (keys.memory(operation.lane), keys.meta)
     arguments = (operation.number, incarnation, origin)
     if isinstance(groups, Prepacked):

@@ -9,10 +9,11 @@
 -- KEYS[2] meta         hash    settings and counters; its tag names all other keys of the queue
 -- ARGV[1] operation    int     number of this operation in its lane
 -- ARGV[2] incarnation  string  made for a queue that does not exist yet, or empty
--- ARGV[3] origin       string  'made': the client made the ids; 'given': the caller did, and may have sent them before
+-- ARGV[3] origin       string  'made': the client made the ids; 'given': the caller did, perhaps sent them before;
+--                              'derived': they follow from the cause of each job, which is alone in its group
 -- ARGV[4] groups...    bytes   head, delay_ms, run_at, window_ms, count, then count times id, data; 1 to 5000 jobs
 --
--- Returns {'ok', position, id, ...}            for each job that was not added: its position, the job that is there
+-- Returns {'ok', position, id, is_new, ...}    for each job that has another id than was sent, or was there already
 --         {'taken', id}                        a job with this id is there already; make another id, then send again
 --         {'conflict', id}                     the given id belongs to another job
 --         {'no_queue'}                         register the queue, then send again with an incarnation
@@ -37,8 +38,8 @@ local now = lib.now_ms()
 local sending
 refusal = lib.refuse_kind(keys)
 if not refusal then
-  sending = lib.read_groups(keys, ARGV, FIRST_GROUP, now)
-  sending.are_given = origin == 'given'
+  sending = lib.read_groups(keys, ARGV, FIRST_GROUP, now, origin == 'derived')
+  sending.are_given = origin ~= 'made'
   refusal = lib.refuse_jobs(keys, sending, origin)
 end
 if refusal then return lib.end_early(memory, operation, refusal) end
@@ -55,7 +56,9 @@ if not settings.kind then lib.become_job_queue(keys) end
 lib.admit_jobs(keys, sending, now)
 local reply = {'ok'}
 for _, found in ipairs(sending.existing) do
-  reply[#reply + 1] = found[1]
-  reply[#reply + 1] = found[2]
+  for _, part in ipairs({found[1], found[2], 0}) do reply[#reply + 1] = part end
+end
+for _, found in ipairs(sending.elsewhere) do
+  for _, part in ipairs({found[1], found[2], 1}) do reply[#reply + 1] = part end
 end
 return lib.remember(memory, operation, reply)

@@ -71,10 +71,51 @@ function lib.find_existing(keys, sending, group, records, position, now)
   end
 end
 
+-- The ids of which a derived one is the first: they differ from it in the last six digits alone, which is less than
+-- the time that ids begin with.
+-- seldom
+function lib.candidates(id, first)
+  local rest, last, ids = string.sub(id, 1, -7), tonumber(string.sub(id, -6)), {}
+  for step = 0, 3 do ids[step + 1] = rest .. string.format('%06.0f', (last + first + step) % 1000000) end
+  return ids
+end
+
+-- Ids have so few bits that the one derived from a cause may be that of another too; the job then has the next id.
+-- A job is looked for under four ids, also behind one that is free, as the job that had it may be gone. `places` has
+-- the causes of jobs that are sent together, by id.
+-- seldom
+function lib.find_derived(keys, sending, group, position)
+  local wanted, cause, data = group.ids[1], group.head.cause, group.data[1]
+  group.ids, group.data = {}, {}
+  for first = 0, 96, 4 do
+    local ids, free = lib.candidates(wanted, first), nil
+    local records = lib.get_fields(keys.jobs, ids)
+    for index, id in ipairs(ids) do
+      local found = sending.places[id]
+      if not found and records[index] then
+        local facts = lib.facts_in_record(records[index])
+        found = facts and facts.head.cause or ''
+      end
+      if found == cause then
+        sending.existing[#sending.existing + 1] = {position, id}
+        return
+      end
+      if not found then free = free or id end
+    end
+    if free then
+      sending.places[free], group.ids[1], group.data[1] = cause, free, data
+      if free ~= wanted then sending.elsewhere[#sending.elsewhere + 1] = {position, free} end
+      if sending.newest and lib.is_greater(free, sending.newest) then sending.newest = free end
+      return
+    end
+  end
+  sending.conflict = wanted
+end
+
 -- The groups of jobs that the arguments have from this index on, and which of these jobs are there already.
-function lib.read_groups(keys, arguments, index, now)
-  local sending = {groups = {}, existing = {}, claimed = {}, added = 0, bytes = 0, taken = false, conflict = false,
-    turn = 0, newest = keys.settings.newest, are_given = false}
+function lib.read_groups(keys, arguments, index, now, are_derived)
+  local sending = {groups = {}, existing = {}, elsewhere = {}, claimed = {}, places = {}, added = 0, bytes = 0,
+    taken = false, conflict = false, turn = 0, newest = keys.settings.newest, are_given = false}
   local position, last = 0, #arguments
   while index <= last do
     local size, ids, data = tonumber(arguments[index + 4]), {}, {}
@@ -82,8 +123,10 @@ function lib.read_groups(keys, arguments, index, now)
     for job = 1, size do ids[job], data[job] = arguments[at + 2 * job], arguments[at + 1 + 2 * job] end
     local group = {head = lib.head_of(arguments[index]), delay_ms = tonumber(arguments[index + 1]),
       run_at = tonumber(arguments[index + 2]), window_ms = tonumber(arguments[index + 3]), ids = ids, data = data}
-    local is_new, records = newest and lib.are_newer(ids, newest), {}
-    if is_new then
+    local is_new, records = not are_derived and newest and lib.are_newer(ids, newest), {}
+    if are_derived then
+      lib.find_derived(keys, sending, group, position)
+    elseif is_new then
       sending.newest = ids[size]
     else
       is_new, records = true, lib.get_fields(keys.jobs, ids)
@@ -92,7 +135,9 @@ function lib.read_groups(keys, arguments, index, now)
         if newest and lib.is_greater(ids[job], sending.newest) then sending.newest = ids[job] end
       end
     end
-    if not is_new or group.head.unique ~= '' then lib.find_existing(keys, sending, group, records, position, now) end
+    if not are_derived and (not is_new or group.head.unique ~= '') then
+      lib.find_existing(keys, sending, group, records, position, now)
+    end
     for job = 1, #group.data do sending.bytes = sending.bytes + #group.data[job] end
     sending.added = sending.added + #group.ids
     sending.groups[#sending.groups + 1] = group
