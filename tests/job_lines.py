@@ -35,6 +35,8 @@ class Job:
     is_at_most_once: bool = False
     tags: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
+    cause: bytes = b""
+    """what its id is derived from, if it is"""
     state: str = "ready"
     turn: int = 0
     since: int = 0

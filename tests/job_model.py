@@ -55,6 +55,17 @@ class Model(Lines):
                 self._debounce(self.jobs.get(holder), job, delay_ms)
         return existing
 
+    def send_caused(self, jobs: list[Job], delay_ms: int) -> list[tuple[int, bool]]:
+        """The id of each, and whether it is new."""
+        sent = []
+        for job in jobs:
+            id, is_new = self._place(job)
+            sent.append((id, is_new))
+            if is_new:
+                job.id = id
+                self._admit(job, delay_ms, 0)
+        return sent
+
     def cancel(self, id: int) -> str:
         job = self.jobs.get(id)
         if job is None or job.state in FINAL:
@@ -146,6 +157,19 @@ class Model(Lines):
         return sorted(held, key=lambda job: job.started)
 
     # How jobs come in and go.
+
+    def _place(self, job: Job) -> tuple[int, bool]:
+        """Where a job of this cause is, or the first id that is free; always in four at a time."""
+        first = job.id
+        while True:
+            ids = range(first, first + 4)
+            for id in ids:
+                if id in self.jobs and self.jobs[id].cause == job.cause:
+                    return id, False
+            for id in ids:
+                if id not in self.jobs:
+                    return id, True
+            first += 4
 
     def _admit(self, job: Job, delay_ms: int, window_ms: int) -> None:
         self.turns += 1

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from penstock.codec.heads import pack_head
+from penstock.codec.heads import pack_head, with_cause
 from penstock.codec.ids import id_number, id_text
 from penstock.connection.address import parse_url
 from penstock.connection.store import Store
@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from penstock.model.jobs import HandedOut
 
 EPOCH_MS = 1_700_000_000_000
-FIRST_ID = 10**18
+FIRST_ID = 2 * 10**18
+DERIVED_ID = 10**18
 KEEP_MS = 60_000
 KEEP_COUNT = 3
 WINDOW_MS = 1500
@@ -53,6 +54,7 @@ TYPES = ("email", "report")
 WORKERS = {"w1": None, "w2": ("email",), "w3": ("email", "report"), "w4": None}
 
 numbers = st.integers(1, 3)
+causes = st.lists(st.sampled_from([b"a", b"b", b"c", b"d", b"e", b"f"]), min_size=1, max_size=4)
 heads = st.fixed_dictionaries(
     {
         "type": st.sampled_from(TYPES),
@@ -181,6 +183,17 @@ class JobMachine(RuleBasedStateMachine):
     def send_once(self, number: int, head: dict[str, Any], unique: str, mode: str) -> None:
         head |= {"unique": unique, "mode": mode}
         self.send(number, head, delay_ms=400 if mode == "scheduled" else 0)
+
+    @rule(causes=causes, head=heads, delay_ms=delays)
+    def send_for_causes(self, causes: list[bytes], head: dict[str, Any], delay_ms: int = 0) -> None:
+        """Jobs whose ids are all derived to be the same."""
+        new = [Job(id=DERIVED_ID, cause=cause, **head) for cause in causes]
+        groups = [Group(_head(job), delay_ms, 0, 0, [(job.id, b"x")]) for job in new]
+
+        found = self.run(jobs.send_jobs(self.keys, self.next(), groups, origin="derived"))
+
+        sent = [found.get(at, (DERIVED_ID, True)) for at in range(len(new))]
+        assert sent == self.model.send_caused(new, delay_ms)
 
     def join(self, worker: str) -> None:
         self.run(jobs.join_jobs(self.keys, self.next(), worker, WORKERS[worker]))
@@ -387,7 +400,7 @@ class JobMachine(RuleBasedStateMachine):
 
 
 def _head(job: Job) -> bytes:
-    return pack_head(
+    head = pack_head(
         JobOptions(
             type=job.type,
             priority=job.priority,
@@ -403,6 +416,7 @@ def _head(job: Job) -> bytes:
         ),
         job.words,
     )
+    return with_cause(head, job.cause) if job.cause else head
 
 
 def _report(process: int, outcome: Any, delay_ms: int) -> Report:
