@@ -6,6 +6,7 @@ import logging
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from penstock.codec.failures import describe
 from penstock.executors.context import Context
 
 if TYPE_CHECKING:
@@ -44,8 +45,11 @@ class BatchContext(Context):
         self.outcome = "failed"
         self.error = error
         at = self.messages[self.done].id if self.done < len(self.messages) else ""
+        failure = describe(error)
         log.warning(
-            "consumer failed log=%s message=%s error=%r", self.queue, at, error, exc_info=error
+            "consumer failed log=%s message=%s error=%s: %s",
+            *(self.queue, at, failure.type, failure.message),
+            exc_info=error,
         )
         self.origin.done(self)
 

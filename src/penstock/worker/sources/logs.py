@@ -7,6 +7,7 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
+from penstock.codec.failures import describe
 from penstock.errors import OffsetRefused
 from penstock.executors.batch_context import BatchContext
 from penstock.model.claims import Claim
@@ -182,7 +183,10 @@ class LogSource(Source):
         return [self._give_up(context, rest[0])]
 
     def _give_up(self, context: BatchContext, message: Message) -> Request:
-        reason = f"{type(context.error).__name__}: {context.error}"[:_REASON_CHARS]
+        assert context.error is not None, "only what failed is given up"
+        failure = describe(context.error)
+        name = failure.type.rpartition(".")[2]
+        reason = f"{name}: {failure.message}"[:_REASON_CHARS]
         log.error("message given up %s message=%s error=%s", self, message.id, reason)
 
         def read(is_held: bool) -> Claim[Any]:
