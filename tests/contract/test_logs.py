@@ -225,7 +225,12 @@ def test_what_is_no_message_is_refused_before_anything_is_sent(ps: penstock.Pens
     with pytest.raises(InvalidArgument, match="1 to 1024"):
         ps.log("clicks", partitions=0)
 
-    assert list(log.read()) == []
+    with pytest.raises(InvalidArgument, match="has partitions 0 to 0"):
+        log.append(b"x", partition=7)
+    assert log.append_many([]) == 0
+
+    with pytest.raises(LogNotFound):
+        log.info()
 
 
 def test_an_error_says_how_many_messages_were_accepted(ps: penstock.Penstock) -> None:

@@ -74,9 +74,8 @@ class AsyncLog(AsyncLogReading):
         Raises InvalidArgument or PayloadTooLarge before anything is sent, StoreFull if there is no
         room.
         """
-        facts = await self._made()
         message = NewMessage(body, key, headers, at, partition)
-        [share] = shares_of([self._packing.pack(message, facts.partitions)])
+        [share] = shares_of([self._packing.pack(message, await self._foreseen())])
         return await self._append(share)
 
     async def append_many(self, items: Iterable[bytes | NewMessage]) -> int:
@@ -89,9 +88,9 @@ class AsyncLog(AsyncLogReading):
         (`error.accepted`).
         """
         check_items(items, "the bytes of each message")
-        facts = await self._made()
-        pack = partial(self._packing.pack, partitions=facts.partitions)
-        most = min(_BATCH_MESSAGES * facts.partitions, _LARGEST_BATCH)
+        partitions = await self._foreseen()
+        pack = partial(self._packing.pack, partitions=partitions)
+        most = min(_BATCH_MESSAGES * partitions, _LARGEST_BATCH)
         batches = Batches(items, pack, size_of_message, most, shares_of)
         accepted = 0
         try:
@@ -252,18 +251,26 @@ class AsyncLog(AsyncLogReading):
             except NoPartition:
                 self._facts = None  # it was deleted and made anew by others
 
+    async def _foreseen(self) -> int:
+        """How many partitions there will be with the next message. What is refused makes no log."""
+        facts = await self._found()
+        return max(facts.partitions if facts else 1, self._wanted or 1)
+
     async def _made(self) -> LogFacts:
         """What the log says of itself; it is made, or given partitions, if need be."""
-        facts = self._facts
-        if facts is not None and time.monotonic() < self._facts_until:
-            return facts
-        try:
-            facts = await self._store.run(logs.describe_log(self._keys))
-        except LogNotFound:
-            facts = None
+        facts = await self._found()
         if facts is None or facts.partitions < (self._wanted or 1):
             facts = await self._put(self._wanted or 1, {})
-        return self._keep(facts)
+        return facts
+
+    async def _found(self) -> LogFacts | None:
+        """What the log says of itself, or said lately; None if there is none."""
+        if self._facts is not None and time.monotonic() < self._facts_until:
+            return self._facts
+        try:
+            return self._keep(await self._store.run(logs.describe_log(self._keys)))
+        except LogNotFound:
+            return None
 
     async def _put(self, partitions: int, settings: dict[str, int | None]) -> LogFacts:
         facts = await ain_queue(
