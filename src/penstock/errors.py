@@ -223,7 +223,7 @@ class StoreFull(StoreError):
 
 class PermissionMissing(StoreError):
     """The Redis user lacks a command, or the keys or channels of the namespace; nothing was
-    written.
+    written. Or a ZooKeeper does not let the user of its address in.
     """
 
     code = "permission_missing"

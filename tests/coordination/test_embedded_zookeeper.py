@@ -13,10 +13,12 @@ from click.testing import CliRunner
 from kazoo.exceptions import NoAuthError
 
 from penstock.cli.program import program
+from penstock.client.connect import find_settings
 from penstock.coordination.address import parse_zookeeper_address
 from penstock.coordination.sessions import new_session
 from penstock.errors import JavaNotFound, ServerNotFound
 from penstock.server import java, zookeeper_program
+from penstock.server.embedded import EmbeddedServer
 from penstock.server.zookeeper import EmbeddedZooKeeper
 from tests.servers import wait_for
 
@@ -85,6 +87,16 @@ def test_one_that_was_killed_is_started_again(private: EmbeddedZooKeeper) -> Non
 
     assert again.is_running
     assert again.pid != status.pid
+    assert again.address == status.address, "those who know it find it again"
+
+
+def test_the_word_private_is_an_address(private: EmbeddedZooKeeper, tmp_path: Path) -> None:
+    settings = find_settings(data=tmp_path, zookeeper="private")
+    try:
+        assert private.status().is_running
+        assert settings.zookeeper == private.status().address
+    finally:
+        EmbeddedServer(tmp_path).stop()
 
 
 def test_stopping_what_never_ran_is_harmless(private: EmbeddedZooKeeper) -> None:
@@ -134,4 +146,5 @@ def test_the_command_line_starts_shows_and_stops_it(tmp_path: Path) -> None:
     assert told["server"].startswith("127.0.0.1:")
     assert "private ZooKeeper" in shown.stdout
     assert told["server"] in shown.stdout
+    assert "--zookeeper private" in shown.stdout
     assert json.loads(stopped.stdout)["zookeeper_was_running"]

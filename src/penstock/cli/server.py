@@ -121,6 +121,7 @@ def _show(found: ServerStatus, zookeeper: ZooKeeperStatus | None, is_json: bool)
     if zookeeper is not None:
         running = [("state", "running"), ("server", zookeeper.server)]
         running += [("version", f"{zookeeper.version}"), ("pid", f"{zookeeper.pid}")]
+        running += [("to use it", "penstock worker run MODULE --zookeeper private")]
         print_facts(
             "private ZooKeeper", running if zookeeper.is_running else [("state", "stopped")]
         )

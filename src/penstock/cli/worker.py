@@ -85,7 +85,8 @@ for command in (check, dump):
 @click.option(
     "--zookeeper",
     metavar="ADDRESS",
-    help="Share logs through this ZooKeeper (host:2181/folder, or PENSTOCK_ZOOKEEPER), not Redis.",
+    help="Share logs through this ZooKeeper (host:2181/folder, PENSTOCK_ZOOKEEPER, or private for "
+    "one beside the private Redis), not Redis.",
 )
 @with_store
 def run(
@@ -122,7 +123,7 @@ def run(
     check_lease(lease_ms, heartbeat_ms)
     log = WorkerLog(log_level, log_format or ("json" if at.is_json else "text"))
     names, weights = weighted(queues)
-    settings = replace(at.settings(), zookeeper=find_zookeeper(zookeeper))
+    settings = replace(at.settings(), zookeeper=find_zookeeper(zookeeper, at.data))
     if most := max_payload or limits_of_environment().get("max_payload"):
         settings = replace(settings, max_payload=most)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from penstock.client._sync.client import Penstock
 from penstock.connection.address import parse_url
 from penstock.connection.settings import Settings
 from penstock.coordination.address import parse_zookeeper_address
-from penstock.errors import InvalidName, InvalidUrl
+from penstock.errors import InvalidArgument, InvalidName, InvalidUrl
 from penstock.model.names import check_name
 from penstock.model.queues import MAX_PAYLOAD
 from penstock.server.embedded import EmbeddedServer
@@ -19,6 +20,9 @@ from penstock.server.project import project_namespace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+PRIVATE = "private"
+"""instead of an address: the ZooKeeper that `penstock server start --zookeeper` starts"""
 
 
 def connect(
@@ -36,7 +40,8 @@ def connect(
 
     The namespace is by default `PENSTOCK_NAMESPACE`, else `penstock`; on the private Redis, else
     the project that the program belongs to. Workers of this client that read logs share them
-    through `zookeeper` (`host:2181/folder`), else `PENSTOCK_ZOOKEEPER`, else through the store.
+    through `zookeeper` (`host:2181/folder`, or `private` for one that is started beside the private
+    Redis), else `PENSTOCK_ZOOKEEPER`, else through the store.
 
     Raises UnsafeStore if the store is set up so that it could lose tasks silently, and
     StoreUnavailable if it does not answer.
@@ -91,19 +96,36 @@ def private_settings(
     """The same for the private server of the folder `data`, whatever PENSTOCK_URL says."""
     chosen = find_namespace(namespace, project_namespace)  # before a server is started for it
     server = EmbeddedServer(data)
-    coordinator = find_zookeeper(zookeeper)
+    coordinator = find_zookeeper(zookeeper, data)
     address = parse_url(server.start().url)
     about = max_payload, retry_for_s, timeout_s
     return Settings(address, chosen, *about, server=server, zookeeper=coordinator)
 
 
-def find_zookeeper(given: str | None) -> str:
-    """The address of the ZooKeeper, else what the environment says; empty if there is none. Raises
-    InvalidUrl.
+def find_zookeeper(given: str | None, data: Path | None = None) -> str:
+    """The address of the ZooKeeper, else what the environment says; empty if there is none.
+    `private` is that of the data folder, which is started if need be.
+
+    Raises InvalidUrl, and what the start of a private ZooKeeper raises.
     """
     address = given or os.environ.get("PENSTOCK_ZOOKEEPER", "")
+    if address == PRIVATE:
+        return _private_zookeeper(data)
     if address:
         parse_zookeeper_address(address)  # now, not in a worker much later
+    return address
+
+
+def _private_zookeeper(data: Path | None) -> str:
+    try:
+        # Here, as its client is an extra that only those need who have a ZooKeeper.
+        module = import_module("penstock.server.zookeeper")
+    except ModuleNotFoundError:
+        raise InvalidArgument(
+            "the private ZooKeeper is named, and the client of ZooKeeper is not installed; run "
+            "pip install 'penstock-queue[spark,zookeeper]'"
+        ) from None
+    address: str = module.EmbeddedZooKeeper(data).start().address
     return address
 
 

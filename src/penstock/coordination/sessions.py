@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 from kazoo.retry import KazooRetry
 from kazoo.security import CREATOR_ALL_ACL
+
+from penstock.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,10 +27,16 @@ _quiet.setLevel(logging.CRITICAL)
 def new_session(address: ZooKeeperAddress, session_s: float) -> KazooClient:
     """A session that is not begun yet. It reconnects for ever.
 
-    Its nodes belong to the user of the address; without one, to everybody.
+    Its nodes belong to the user of the address; without one, to everybody. Raises InvalidArgument
+    if what SASL needs is not installed.
     """
     options: dict[str, Any] = {}
     if address.username and address.uses_sasl:
+        if find_spec("puresasl") is None:  # kazoo would say so to nobody
+            raise InvalidArgument(
+                "the ZooKeeper address has auth=sasl, which needs pure-sasl; "
+                "run pip install 'penstock-queue[zookeeper]'"
+            )
         options["sasl_options"] = {
             "mechanism": "DIGEST-MD5",
             "username": address.username,
@@ -39,7 +48,7 @@ def new_session(address: ZooKeeperAddress, session_s: float) -> KazooClient:
         options["default_acl"] = CREATOR_ALL_ACL
     if address.uses_tls:
         files = {"ca": address.ca, "certfile": address.cert, "keyfile": address.key}
-        options |= {"use_ssl": True, "verify_certs": True, **files}
+        options |= {"use_ssl": True, "verify_certs": True, "check_hostname": True, **files}
     return KazooClient(
         hosts=f"{address.servers}{address.folder}",
         timeout=session_s,

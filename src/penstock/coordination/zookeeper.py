@@ -21,19 +21,23 @@ from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kazoo.exceptions import (
+    AuthFailedError,
     BadVersionError,
     ConnectionClosedError,
     ConnectionLoss,
+    InvalidACLError,
+    NoAuthError,
     NoNodeError,
     OperationTimeoutError,
     SessionExpiredError,
 )
-from kazoo.protocol.states import KazooState
+from kazoo.protocol.states import KazooState, KeeperState
 
 from penstock.coordination.coordinator import Claimed, Coordinator, Membership, is_later
 from penstock.coordination.ownership import Ownership
 from penstock.coordination.sessions import call, new_session
 from penstock.coordination.settling import SETTLE_S, Settling
+from penstock.errors import PermissionMissing
 from penstock.model.names import key_part
 from penstock.model.workers import Lease, lease_clock
 
@@ -56,6 +60,8 @@ _TOGETHER_S = 0.05
 """changes that come one upon the other are read together"""
 _TELL_EVERY_S = 10.0
 _CLOSE_S = 5.0
+_REFUSALS = 3
+_REFUSED_S = 0.5
 _AWAY = (ConnectionLoss, OperationTimeoutError)
 _OVER = (SessionExpiredError, ConnectionClosedError)
 
@@ -77,6 +83,21 @@ class ZooKeeperCoordinator(Coordinator):
         self._settle_s = settle_s
 
     async def join(self, group: Group, member: str, weight: int = 1) -> Membership:
+        refusals = 0
+        while True:
+            try:
+                return await self._join(group, member, weight)
+            except AuthFailedError:
+                # A server that goes away while it looks at a password says no more than one that
+                # does not like it.
+                refusals += 1
+                if refusals == _REFUSALS:
+                    raise self._refused("it does not accept the password") from None
+                await asyncio.sleep(_REFUSED_S)
+            except (NoAuthError, InvalidACLError):
+                raise self._refused(f"nodes below '{self._root}' belong to others") from None
+
+    async def _join(self, group: Group, member: str, weight: int) -> Membership:
         # Nodes are named from the root, as kazoo does not make a chroot of several levels.
         session = new_session(replace(self._address, folder=""), self._address.session_s)
         path = f"{self._root}/{_node(group.log)}/{_node(group.name)}"
@@ -87,6 +108,17 @@ class ZooKeeperCoordinator(Coordinator):
             await membership.leave()
             raise
         return membership
+
+    def _refused(self, why: str) -> PermissionMissing:
+        who = (
+            f"user '{self._address.username}'"
+            if self._address.username
+            else "clients without a user"
+        )
+        return PermissionMissing(
+            f"the ZooKeeper at {self._address} refuses {who}: {why}; check user, password and "
+            "auth of its address (zookeeper://user:password@host:2181/folder)"
+        )
 
 
 class SessionLease(Lease):
@@ -293,8 +325,12 @@ class ZooKeeperMembership(Membership):
     async def _connected(self, address: str) -> None:
         began_at = time.monotonic()
         while not self._is_connected.is_set():
+            if self._session.client_state == KeeperState.AUTH_FAILED:
+                raise AuthFailedError
+            self._is_stale.clear()
             try:
-                await asyncio.wait_for(self._is_connected.wait(), _TELL_EVERY_S)
+                async with asyncio.timeout(_TELL_EVERY_S):
+                    await self._is_stale.wait()
             except TimeoutError:
                 waited_s = time.monotonic() - began_at
                 log.warning("ZooKeeper does not answer address=%s for_s=%.0f", address, waited_s)
@@ -323,8 +359,10 @@ class ZooKeeperMembership(Membership):
         elif state == KazooState.SUSPENDED:
             self._is_connected.clear()
             self.lease.is_suspended = True
-        elif self._node:
-            self._over()
+        else:
+            self._is_stale.set()  # while joining, this is what is waited for
+            if self._node:
+                self._over()
 
     def _watched(self, event: object) -> None:
         with suppress(RuntimeError):

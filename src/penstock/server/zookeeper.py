@@ -31,7 +31,14 @@ from penstock.server.process import (
     recorded_pid,
     was_ever_started,
 )
-from penstock.server.zookeeper_program import ask, free_ports, write_config, zookeeper_command
+from penstock.server.zookeeper_program import (
+    ask,
+    configured_port,
+    free_ports,
+    is_free,
+    write_config,
+    zookeeper_command,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,12 +136,17 @@ class EmbeddedZooKeeper:
                 raise ServerFailed(
                     f"the private ZooKeeper ended while starting; see {self._log_quote()}"
                 )
-            [port] = free_ports(1)
+            port = self._port_of_before(launches) or free_ports(1)[0]
             config = write_config(self.data, port)
             address = f"zookeeper://penstock:{self._password()}@127.0.0.1:{port}"
             _write_privately(self.data / _ADDRESS, address)
             launch_detached([*zookeeper_command(), config], self.data, lock)
             return True
+
+    def _port_of_before(self, launches: int) -> int:
+        """Where those who know its address find it again; 0 if that is taken by now."""
+        port = configured_port(self.data)
+        return port if launches == 0 and port and is_free(port) else 0
 
     def _password(self) -> str:
         path = self.data / _PASSWORD

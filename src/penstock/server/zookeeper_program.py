@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from contextlib import suppress
 from importlib.util import find_spec
@@ -50,6 +51,14 @@ def write_config(folder: Path, port: int, *lines: str) -> Path:
     return config
 
 
+def configured_port(folder: Path) -> int:
+    """The port in the configuration that was written there last; 0 if there is none."""
+    with suppress(FileNotFoundError):
+        found = re.search(r"^clientPort=(\d+)$", (folder / CONFIG).read_text(), re.M)
+        return int(found[1]) if found else 0
+    return 0
+
+
 def ask(server: str, word: bytes) -> bytes:
     """What a server answers to a word of four letters; nothing if none listens."""
     host, _, port = server.rpartition(":")
@@ -59,6 +68,18 @@ def ask(server: str, word: bytes) -> bytes:
         while received := connection.recv(4096):
             answer += received
     return answer
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen on a port of this machine."""
+    with socket.socket() as probe:
+        # As Java does: connections of before that are not quite over do no harm.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def free_ports(count: int) -> list[int]:
