@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import penstock
 from penstock.model.logs import Message
 from penstock.model.workers import Lease
+from penstock.store.command import Page
 from penstock.store.commands.log_members import Read
 from penstock.store.keys import NamespaceKeys
 from penstock.worker.consumers import CONSUMER_MARK
@@ -59,8 +60,14 @@ class World:
                 said.append("begin")
         return said
 
-    def answer(self, word: str, *ids: str, **more: Any) -> list[str]:
-        messages = [Message(0, id.encode(), [b"b", b"body"]) for id in ids]
+    @property
+    def asked_for(self) -> int:
+        """How many messages it has asked for at once."""
+        assert isinstance(self.asked[-1].command, Page)
+        return int(self.asked[-1].command.parts[-1])
+
+    def answer(self, word: str, *ids: str, size: int = 4, **more: Any) -> list[str]:
+        messages = [Message(0, id.encode(), [b"b", bytes(size)]) for id in ids]
         self.feed.answered(self.asked[-1], Read(word, messages, **more), self.now)
         return self.steps()
 
@@ -85,6 +92,22 @@ def test_a_second_batch_is_asked_for_when_the_first_is_done() -> None:
     assert world.end() == ["claim after 2-0"]
     assert world.advanced == ["2-0"]
     assert world.feed.totals.finished == 2
+
+
+def test_a_batch_is_as_large_as_a_page_of_a_few_megabytes_can_be() -> None:
+    world = World(batch=10_000)
+    world.steps()
+    assert world.asked_for == 100, "nobody knows yet how large messages are"
+
+    world.answer("ok", "1-0", "2-0")
+    world.end()
+    assert world.asked_for == 10_000
+    world.answer("ok", "3-0", size=1024 * 1024)
+    world.end()
+    assert world.asked_for == 3
+    world.answer("ok", "4-0", size=100 * 1024 * 1024)
+    world.end()
+    assert world.asked_for == 1
 
 
 def test_with_nothing_there_it_waits_to_be_woken_and_tells_nobody() -> None:

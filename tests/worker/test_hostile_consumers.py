@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import pytest
@@ -40,10 +41,13 @@ class Unspeakable(Exception):
 def test_whatever_a_consumer_raises_is_noted_and_the_partition_goes_on(
     ps: penstock.Penstock,
     start_worker: Callable[..., RunningWorker],
+    monkeypatch: pytest.MonkeyPatch,
     error: BaseException,
     reason: str,
     is_async: bool,
 ) -> None:
+    # pytest-xdist cannot pass on what is captured of a lone surrogate.
+    monkeypatch.setattr(logging.getLogger("penstock.worker"), "propagate", False)
     log = ps.log("clicks")
     log.append_many([b"bad", b"good"])
     done: list[bytes] = []
@@ -64,3 +68,22 @@ def test_whatever_a_consumer_raises_is_noted_and_the_partition_goes_on(
     assert noted.message.body == b"bad"
     assert noted.reason.startswith(reason)
     assert len(noted.reason) <= 1000
+
+
+def test_a_coroutine_that_a_plain_function_returns_has_handled_nothing(
+    ps: penstock.Penstock, start_worker: Callable[..., RunningWorker]
+) -> None:
+    log = ps.log("clicks")
+    log.append(b"x")
+
+    async def work(message: penstock.Message) -> None: ...
+
+    def forgets(message: penstock.Message) -> object:
+        return work(message)
+
+    mark = penstock.consumer("clicks", "g", attempts=1)
+    start_worker(collect_handlers([mark(forgets)]))
+
+    wait_for(lambda: list(log.group("g").errors(0)))
+    [noted] = log.group("g").errors(0)
+    assert "the consumer returned a coroutine, which nobody runs" in noted.reason

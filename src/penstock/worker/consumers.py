@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+)
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -14,7 +21,6 @@ from penstock.model.names import check_name, shown
 from penstock.model.retries import Backoff, delay_ms, parse_backoff
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from datetime import timedelta
 
     from penstock.executors.batch_context import BatchContext
@@ -110,11 +116,10 @@ def consumer(
         if given not in _CHOICES[name]:
             known = " or ".join(map(repr, _CHOICES[name]))
             raise InvalidArgument(f"{name} is {shown(given)}; give {known}")
-    chosen = None if partitions is None else tuple(sorted(set(partitions)))
-    for partition in chosen or ():
-        _check_number("a partition", partition, 0, 1023)
+    chosen = None if partitions is None else _check_partitions(partitions)
 
     def mark(function: F) -> F:
+        _check_function(function)
         made = Consumer(
             function,
             log,
@@ -129,7 +134,7 @@ def consumer(
             _check_seconds("timeout", timeout),
             weight,
             chosen,
-            is_async=inspect.iscoroutinefunction(function),
+            is_async=_is_async(function),
             takes_context=_takes_two(function),
         )
         setattr(function, CONSUMER_MARK, (*getattr(function, CONSUMER_MARK, ()), made))
@@ -145,14 +150,14 @@ def run_batch(task: bytes, context: BatchContext) -> Any:
         return _run_async(consumer, context)
     with Delivery(consumer.log, consumer.group, context.messages) as delivery:
         if consumer.batch is not None:
-            consumer.call(context.messages, context)
+            _check_returned(consumer.call(context.messages, context))
             context.done = len(context.messages)
             return None
         for message in context.messages:
             if _must_stop(context):
                 break
             delivery.begin(message)
-            consumer.call(message, context)
+            _check_returned(consumer.call(message, context))
             context.done += 1
     return None
 
@@ -180,13 +185,64 @@ def _must_stop(context: BatchContext) -> bool:
     return False
 
 
+def _check_returned(value: object) -> None:
+    """Refuse what has handled nothing yet, and never will."""
+    if isinstance(value, Coroutine | Generator):
+        value.close()
+    elif not isinstance(value, AsyncGenerator):
+        return
+    raise TypeError(
+        f"the consumer returned a {type(value).__name__}, which nobody runs; "
+        "make it an async function, or return nothing"
+    )
+
+
+def _check_function(function: object) -> None:
+    if not callable(function):
+        raise InvalidArgument(f"{shown(function)} is no function; give one that takes messages")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise InvalidArgument(
+            f"{shown(function)} yields, so calling it would handle nothing; return instead"
+        )
+    if not _count_parameters(function):
+        raise InvalidArgument(
+            f"{shown(function)} takes nothing; a consumer takes a message, or with batch a list "
+            "of them, and if it wants to a context"
+        )
+
+
+def _is_async(function: Callable[..., Any]) -> bool:
+    call = getattr(function, "__call__", None)  # noqa: B004
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+
+
 def _takes_two(function: Callable[..., Any]) -> bool:
+    return _count_parameters(function) > 1
+
+
+def _count_parameters(function: Callable[..., Any]) -> int:
+    """How many arguments it can be given by place; of some that are written in C, nobody knows, and
+    one will do.
+    """
     try:
         parameters = inspect.signature(function).parameters.values()
-    except ValueError:  # as of some that are written in C
-        return False
+    except ValueError:
+        return 1
+    if any(one.kind is inspect.Parameter.VAR_POSITIONAL for one in parameters):
+        return 1
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(one.kind in positional for one in parameters) > 1
+    return sum(one.kind in positional for one in parameters)
+
+
+def _check_partitions(given: object) -> tuple[int, ...]:
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise InvalidArgument(f"partitions is {shown(given)}; give a list of numbers")
+    chosen = list(given)
+    if not chosen:
+        raise InvalidArgument("partitions is empty, so nothing would be read; leave it out for all")
+    for partition in chosen:
+        _check_number("a partition", partition, 0, 1023)
+    return tuple(sorted(set(chosen)))
 
 
 def _check_number(

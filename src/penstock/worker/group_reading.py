@@ -249,10 +249,14 @@ class GroupReading:
     async def _count_partitions(self) -> int:
         """Wait for the log, which the first message brings into being."""
         keys = self._client.keys.queue(self._consumer.log)
+        has_told = False
         while True:
             try:
                 return (await self._client.store.run(logs.describe_log(keys))).partitions
             except LogNotFound:
+                if not has_told:
+                    log.info("waiting for the first message of log=%s", self._consumer.log)
+                    has_told = True
                 await asyncio.sleep(_LOOK_EVERY_S)
 
     async def _watch_growth(self, membership: Membership) -> None:

@@ -256,7 +256,7 @@ class Log(LogReading):
         """What the log says of itself; it is made, or given partitions, if need be."""
         facts = self._found()
         if facts is None or facts.partitions < (self._wanted or 1):
-            facts = self._keep(self._put(self._wanted or 1, {}))
+            facts = self._put(self._wanted or 1, {})
         return facts
 
     def _found(self) -> LogFacts | None:

@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.worker")
 
 _REASON_CHARS = 1000
+_PAGE_BYTES = 4 * 1024 * 1024
+"""A page holds up the store, and the worker with its leases, until it has been brought."""
+_OVERHEAD = 100
+_FIRST_PAGE = 100
+"""messages, as nobody knows how large they are"""
 
 
 class LogSource(Source):
@@ -75,6 +80,8 @@ class LogSource(Source):
         self._alone_until = ""
         """up to this message they are read one by one, as a batch has failed for good"""
         self._retry_at = 0.0
+        self._fitting = _FIRST_PAGE
+        """about how many messages make a page of that size, going by the last one"""
         self._is_committing = False
         """nothing is begun before the last batch is written down"""
 
@@ -84,7 +91,7 @@ class LogSource(Source):
 
     def claim(self, reported: Sequence[Context], limit: int, offer: int) -> Request:
         self.is_stopping = False
-        count = 1 if self._alone_until else self.consumer.page
+        count = 1 if self._alone_until else min(self.consumer.page, self._fitting)
         command = log_members.read_messages(
             self.keys, self.consumer.group, self.epoch, self.position, count
         )
@@ -143,6 +150,7 @@ class LogSource(Source):
             return self._found_gap(read.trimmed_to)
         if not read.messages:
             return Claim(read.word)
+        self._fitting = _fitting(read.messages)
         group = self.consumer.group
         # What was appended once more for another group, out of its errors, is not for this one.
         messages = [m for m in read.messages if m.only_for in (None, group)]
@@ -221,6 +229,12 @@ class LogSource(Source):
 
     def __str__(self) -> str:
         return f"log={self.queue} partition={self.keys.number} group={self.consumer.group}"
+
+
+def _fitting(messages: Sequence[Message]) -> int:
+    """How many messages as large as these on average make a page."""
+    size = sum(len(message.body) for message in messages) + _OVERHEAD * len(messages)
+    return max(1, _PAGE_BYTES * len(messages) // size)
 
 
 def _is_accepted(decode: Callable[[list[Any]], object], reply: list[Any]) -> bool:
