@@ -1,7 +1,10 @@
 """Logs beside the bare server, in one process: append in batches beside pipelined XADD, and reading
 beside XRANGE. The other side is hiredis, packed and parsed, with the garbage collector off.
+`consume` is a worker with a consumer of 500 at a time, from its first batch to its last; the share
+of commits is the time until they were answered, in which the worker does other things.
 
     python bench/log_figures.py [--messages 200000] [--bytes 100] [--partitions 1]
+                                [--zookeeper private]
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import argparse
 import gc
 import socket
 import statistics
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
 _ROUNDS = 5
 _PIPELINE = 500
 _PAGE = 500
+_PATIENCE_S = 120.0
 
 
 def _packed(command: tuple[str | bytes, ...]) -> bytes:
@@ -69,9 +74,10 @@ def main() -> None:
     options.add_argument("--messages", type=int, default=200_000)
     options.add_argument("--bytes", type=int, default=100)
     options.add_argument("--partitions", type=int, default=1)
+    options.add_argument("--zookeeper", help="coordinates the consumers, instead of Redis")
     given = options.parse_args()
     bodies = [b"x" * given.bytes] * given.messages
-    with penstock.connect(namespace="log-figures") as client:
+    with penstock.connect(namespace="log-figures", zookeeper=given.zookeeper) as client:
         path = client.settings.address.endpoints[0].path
         assert path is not None, "the private server is reached through a socket of its own"
         bare = Bare(path)
@@ -106,7 +112,8 @@ def measure(client: penstock.Penstock, bare: Bare, bodies: list[bytes], partitio
         figures.setdefault(name, []).append(len(bodies) / (time.perf_counter() - began))
         gc.enable()
 
-    for _ in range(_ROUNDS):
+    shares: list[float] = []
+    for number in range(_ROUNDS):
         bare.exchange(_packed(("DEL", raw)), 1)
         log.delete()
         log.configure(partitions=partitions)
@@ -115,12 +122,51 @@ def measure(client: penstock.Penstock, bare: Bare, bodies: list[bytes], partitio
         timed("bare XRANGE", lambda: bare.read(raw))
         timed("page", pages)
         timed("read", lambda: sum(1 for _ in log.read()))
+        took_s, commits_s = consume(client, f"round-{number}", len(bodies))
+        figures.setdefault("consume", []).append(len(bodies) / took_s)
+        shares.append(commits_s / took_s)
     bare.exchange(_packed(("DEL", raw)), 1)
     for name, rates in figures.items():
         base = figures["bare XADD" if "ppend" in name else "bare XRANGE"]
         base = figures["bare XADD"] if name == "bare XADD" else base
         ratio = statistics.median(a / b for a, b in zip(rates, base, strict=True))
         print(f"{name:12} {statistics.median(rates):>12,.0f} /s   {ratio:.2f} of bare")
+    print(f"commits took {statistics.median(shares):.1%} of the time of consuming")
+
+
+def consume(client: penstock.Penstock, group: str, count: int) -> tuple[float, float]:
+    """How long a worker took for all messages, and how long its commits took."""
+    times: list[float] = []
+    left = [count]
+    is_read, stop = threading.Event(), threading.Event()
+
+    @penstock.consumer("clicks", group, batch=_PAGE)
+    def read(messages: list[penstock.Message]) -> None:
+        times.append(time.perf_counter())
+        for message in messages:
+            message.body  # noqa: B018
+        left[0] -= len(messages)
+        if left[0] <= 0:
+            times.append(time.perf_counter())
+            is_read.set()
+
+    gc.collect()
+    gc.disable()
+    worker = threading.Thread(
+        target=penstock.serve,
+        args=(client, [read]),
+        kwargs={"stop": stop, "heartbeat_ms": 100, "concurrency": 1, "name": group},
+    )
+    worker.start()
+    if not is_read.wait(_PATIENCE_S):
+        raise TimeoutError("the worker did not read everything")
+    gc.enable()
+    time.sleep(1.0)  # so that it has told of its last commit
+    [about] = [one.about for one in client.workers() if one.name == group]
+    stop.set()
+    worker.join()
+    commits: dict[str, float] = about["logs"]["committing"]  # type: ignore[index]
+    return times[-1] - times[0], commits["times"] * commits["mean_s"]
 
 
 if __name__ == "__main__":
