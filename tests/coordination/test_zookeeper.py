@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -274,5 +275,29 @@ def test_a_commit_whose_answer_was_lost_is_made_once(
                 assert stat.version == 6, "the claim and five commits"
             finally:
                 await ant.leave()
+
+    run(work())
+
+
+def test_threads_of_kazoo_wait_for_nothing_while_the_event_loop_is_busy(
+    coordinator: ZooKeeperCoordinator, admin: KazooClient, namespace: str
+) -> None:
+    async def work() -> None:
+        ant = await join(coordinator, "ant")
+        try:
+            await until(lambda: ant.assigned == {0, 1})
+            is_through = threading.Event()
+            members = f"/penstock/{namespace}/clicks/g/members"
+
+            # The loop does nothing from here on: what the member is told of stays with kazoo.
+            admin.create(f"{members}/other-1", b'{"member": "x", "weight": 1, "partitions": 2}')
+            asked = ant._session.get_children_async(members)
+            asked.rawlink(lambda _: ant._session.handler.callback_queue.put(is_through.set))
+            assert is_through.wait(10), "a callback of the member keeps the thread of kazoo"
+            assert not asked.exception
+
+            await until(lambda: len(ant.assigned) == 1)
+        finally:
+            await ant.leave()
 
     run(work())
