@@ -83,6 +83,24 @@ def test_an_offset_does_not_go_back(log: penstock.Log) -> None:
         group.commit(0, taken.epoch, "soon")
 
 
+@pytest.mark.parametrize("way", ["commit", "seek"])
+def test_an_offset_ahead_of_all_messages_and_of_the_clock_passes_over_nothing(
+    ps: penstock.Penstock, log: penstock.Log, way: str
+) -> None:
+    group = log.group("sessions")
+    taken = group.take(0, "w1")
+
+    if way == "commit":
+        group.commit(0, taken.epoch, "9999999999999-0")
+    else:
+        group.seek(id="9999999999999-0", partition=0)
+    added = log.append(b"later", partition=0)
+
+    again = group.take(0, "w2")
+    assert [message.id for message in log.page(0, after=again.offset)] == [added.id]
+    assert check(ps).violations == []
+
+
 def test_an_epoch_that_was_given_elsewhere_must_be_the_greatest(log: penstock.Log) -> None:
     group = log.group("sessions")
 

@@ -24,6 +24,8 @@ redis.call('LLEN', segments)
 local known, present, _, owner = lib.open_offset(redis.call('HGET', offsets, group))
 if known ~= tonumber(epoch) then return {'stale', known or 0} end
 if lib.is_before(offset, present) then return {'back', present} end
+offset = lib.not_ahead(offset, part, messages, now)
+if lib.is_before(offset, present) then offset = present end
 
 redis.call('HDEL', offsets, group) -- a removal first, which a full store lets pass
 lib.write_offset(offsets, group, known, offset, now, owner)

@@ -27,14 +27,13 @@ if done then return done end
 local part, now = lib.read_state(state), lib.now_ms()
 local known = lib.open_offset(redis.call('HGET', offsets, group))
 local readers = redis.call('HLEN', offsets)
-local last = redis.call('XREVRANGE', messages, '+', '-', 'COUNT', 1)[1]
+redis.call('XLEN', messages)
 local refusal = part.born ~= born and {'no_partition'}
   or (not known and readers >= lib.MOST_READERS and {'too_many', readers}) or nil
 lib.allow_when_full(memory)
 if refusal then return lib.remember(memory, operation, refusal) end
 
--- Else it would pass over what is appended until then.
-if lib.open_id(offset) > now then offset = last and last[1] or part.trimmed_to or '0-0' end
+offset = lib.not_ahead(offset, part, messages, now)
 local epoch = known and math.max(known + 1, now) or now
 lib.write_offset(offsets, group, epoch, offset, now, '')
 lib.settle_floor(part, offsets, now)

@@ -11,6 +11,15 @@ function lib.write_offset(offsets, reader, epoch, offset, now, owner)
   redis.call('HSET', offsets, reader, lib.whole(epoch) .. ' ' .. offset .. ' ' .. lib.whole(now) .. ' ' .. owner)
 end
 
+-- An offset, or the newest message if it lies ahead both of that and of the clock: else it would pass over what is
+-- appended until then.
+function lib.not_ahead(offset, part, messages, now)
+  if lib.open_id(offset) <= now then return offset end
+  local last = redis.call('XREVRANGE', messages, '+', '-', 'COUNT', 1)[1]
+  local newest = last and last[1] or part.trimmed_to or '0-0'
+  return lib.is_before(newest, offset) and newest or offset
+end
+
 -- What the slowest reader has read, of those that have been seen lately, and when one of them was last seen; nil if
 -- there is none.
 function lib.floor_of(part, listed, now)
