@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import penstock
-from penstock.server.zookeeper import EmbeddedZooKeeper
+from penstock.server.ensemble import Ensemble
 from tests.chaos.fleet import WorkerProcess
 from tests.chaos.log_consumers import GATE, GROUP, JOURNAL, LOG
 from tests.chaos.log_journal import LogJournal, check
@@ -100,15 +100,16 @@ class World:
 
 @pytest.fixture
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str]]:
-    started: list[EmbeddedZooKeeper] = []
+    started: list[Ensemble] = []
 
     def start() -> str:
-        started.append(EmbeddedZooKeeper(tmp_path_factory.mktemp("zookeeper")))
-        return started[-1].start().address
+        started.append(Ensemble(tmp_path_factory.mktemp("ensemble")))
+        started[-1].start()
+        return started[-1].address
 
     yield start
-    for server in started:
-        server.stop()
+    for servers in started:
+        servers.kill()
 
 
 @pytest.fixture(params=["zookeeper", "redis"])

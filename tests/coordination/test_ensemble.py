@@ -9,9 +9,10 @@ import pytest
 
 from penstock.coordination.address import parse_zookeeper_address
 from penstock.coordination.coordinator import Group
-from penstock.coordination.zookeeper import ZooKeeperCoordinator
+from penstock.coordination.zookeeper import ZooKeeperCoordinator, ZooKeeperMembership
 from penstock.errors import PartitionLost
 from tests.coordination.members import MemoryPositions, run, until
+from tests.coordination.test_zookeeper import expire
 
 if TYPE_CHECKING:
     from penstock.server.ensemble import Ensemble
@@ -62,3 +63,34 @@ def test_members_outlive_a_leader_and_hold_while_most_servers_are_away(
             await bee.leave()
 
     run(work(), 150)
+
+
+def test_a_session_that_was_ended_at_any_server_owns_nothing(
+    ensemble: Ensemble, namespace: str
+) -> None:
+    positions = MemoryPositions()
+    address = parse_zookeeper_address(f"{ensemble.address}?session=10")
+    coordinator = ZooKeeperCoordinator(address, namespace, lambda group: positions, settle_s=0.3)
+    group = Group("clicks", "g", 2)
+
+    async def work() -> None:
+        ant, bee = await coordinator.join(group, "ant"), await coordinator.join(group, "bee")
+        assert isinstance(ant, ZooKeeperMembership)
+        try:
+            first = await ant.claim(0)
+            assert first is not None
+            await ant.commit(0, "5-0")
+            await asyncio.to_thread(expire, ant, ensemble.address.split(",")[-1])
+            await until(lambda: ant.lease.is_lost)
+            second = None
+            while second is None:
+                second = await bee.claim(0)
+            with pytest.raises(PartitionLost):
+                await ant.commit(0, "9-0")
+            assert (second.offset, second.epoch > first.epoch) == ("5-0", True)
+            assert positions.entries[0] == (second.epoch, "5-0")
+        finally:
+            await ant.leave()
+            await bee.leave()
+
+    run(work())

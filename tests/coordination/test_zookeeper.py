@@ -56,11 +56,10 @@ async def join(coordinator: ZooKeeperCoordinator, name: str) -> ZooKeeperMembers
     return member
 
 
-def expire(member: ZooKeeperMembership) -> None:
+def expire(member: ZooKeeperMembership, server: str = "") -> None:
     """End its session from outside, as ZooKeeper does by itself when it hears nothing."""
-    own = member._session
-    client_id = own.client_id
-    rival = KazooClient(hosts=own.hosts[0][0] + f":{own.hosts[0][1]}", client_id=client_id)
+    host, port = member._session.hosts[0]
+    rival = KazooClient(hosts=server or f"{host}:{port}", client_id=member._session.client_id)
     rival.start()
     rival.stop()
     rival.close()
