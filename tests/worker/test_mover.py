@@ -7,16 +7,22 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pytest
+
 import penstock
 from penstock.codec.chunks import pack_chunk
+from penstock.connection.log_batches import append_batch
 from penstock.connection.staging import adecide_batch, astage_chunk
 from penstock.model.staging import Stage
-from penstock.worker.mover import finish_batches
+from penstock.store.commands import log_batches
+from penstock.store.commands.staging import stage_chunk
+from penstock.worker.handlers import collect_handlers
+from penstock.worker.mover import finish_batches, finish_log_batches
 from tests.running_worker import RunningWorker, stopped_in_the_end
 from tests.servers import wait_for
 
 if TYPE_CHECKING:
-    import pytest
+    from collections.abc import Callable
 
     from tests.servers import RedisServer
 
@@ -100,3 +106,48 @@ def test_a_running_worker_moves_what_was_left(
         wait_for(lambda: len(done) == 4, 60)
 
     assert sorted(done) == [b"0", b"1", b"2", b"3"]
+
+
+class Died(Exception):
+    """Instead of the writer."""
+
+
+def test_a_worker_that_reads_a_log_moves_what_was_left(
+    ps: penstock.Penstock,
+    start_worker: Callable[..., RunningWorker],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hurried = partial(finish_log_batches, every_s=0.01)
+    monkeypatch.setattr("penstock.worker.group_reading.finish_log_batches", hurried)
+    clicks = ps.log("clicks", partitions=3)
+    clicks.configure(partitions=3)
+    leave_messages(ps, monkeypatch)
+    assert [message.body for message in clicks.read()] == []
+    read: list[bytes] = []
+
+    @penstock.consumer("clicks", "g")
+    def consumer(message: penstock.Message) -> None:
+        read.append(message.body)
+
+    start_worker(collect_handlers([consumer]))
+
+    wait_for(lambda: len(read) == 6, 60)
+    assert sorted(read) == [b"00", b"01", b"10", b"11", b"20", b"21"]
+
+
+def leave_messages(ps: penstock.Penstock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decides a batch of two chunks of each partition of a log, and moves nothing."""
+    keys, born = ps.keys.queue("clicks"), ps.log("clicks").facts().born
+    for number in range(3):
+        for index in range(2):
+            chunk = pack_chunk([b"%d%d" % (number, index), b"", b"", b""])
+            part = keys.partition(number)
+            ps.store.run(stage_chunk(part, "batch", "stage", index, chunk, 10_000))
+
+    def die(*given: object) -> None:
+        raise Died
+
+    with monkeypatch.context() as patch, pytest.raises(Died):
+        patch.setattr(log_batches, "move_messages", die)
+        stages = {number: {"stage": 2} for number in range(3)}
+        append_batch(ps.store, keys, born, "batch", 0, stages)

@@ -13,6 +13,7 @@ from penstock.coordination.coordinator import Group
 from penstock.errors import LogNotFound, PartitionLost
 from penstock.store.commands import logs
 from penstock.worker.committer import Committer
+from penstock.worker.mover import finish_log_batches
 from penstock.worker.partition_lease import PartitionLease
 from penstock.worker.sources.logs import LogSource
 
@@ -116,7 +117,10 @@ class GroupReading:
 
     async def _follow(self, membership: Membership) -> None:
         """Own what is assigned, and nothing else, until the membership is lost."""
-        growth = asyncio.create_task(self._watch_growth(membership))
+        others = [
+            asyncio.create_task(self._watch_growth(membership)),
+            asyncio.create_task(self._finish_batches()),
+        ]
         assigned: frozenset[int] = frozenset()
         try:
             while not membership.lease.is_lost:
@@ -130,7 +134,8 @@ class GroupReading:
                         del self._changes[partition]
                         task.result()
         finally:
-            growth.cancel()
+            for task in others:
+                task.cancel()
 
     def _begin_changes(self, membership: Membership) -> None:
         wanted = frozenset() if self._host.is_stopping else membership.assigned
@@ -263,6 +268,11 @@ class GroupReading:
         while True:
             await asyncio.sleep(_GROWTH_EVERY_S)
             membership.grow(await self._count_partitions())
+
+    async def _finish_batches(self) -> None:
+        """Of each group one worker does so, the owner of the first partition."""
+        keys = self._client.keys.queue(self._consumer.log)
+        await finish_log_batches(self._client.store, keys, lambda: 0 in self._owned)
 
     def _name(self, partition: int) -> str:
         return f"log={self._consumer.log} group={self._consumer.group} partition={partition}"

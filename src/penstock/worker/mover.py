@@ -1,4 +1,4 @@
-"""Moves batches into a queue that their writer has decided and left behind."""
+"""Moves batches into a queue or a log that their writer has decided and left behind."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import logging
 import random
 from typing import TYPE_CHECKING, Literal
 
+from penstock.connection.log_batches import afinish_batches
 from penstock.connection.staging import amove_batches
-from penstock.errors import StoreError
+from penstock.errors import LogNotFound, StoreError, WrongKind
+from penstock.store.commands.logs import NoPartition, describe_log
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.connection.store import AsyncStore
     from penstock.store.keys import QueueKeys
 
@@ -39,3 +43,22 @@ async def finish_batches(
             continue
         if moved.moved:
             log.info("batch moved queue=%s rows=%d left=%d", keys.queue, moved.moved, moved.left)
+
+
+async def finish_log_batches(
+    store: AsyncStore,
+    keys: QueueKeys,
+    is_ours: Callable[[], bool],
+    every_s: float = _LOOK_EVERY_S,
+) -> None:
+    """The same for a log, whenever it is ours to look; what was not decided in a day is dropped."""
+    while True:
+        await asyncio.sleep(every_s * random.uniform(0.5, 1.5))
+        if not is_ours():
+            continue
+        try:
+            await afinish_batches(store, keys, await store.run(describe_log(keys)))
+        except (LogNotFound, WrongKind, NoPartition):
+            continue  # it was deleted
+        except StoreError as error:
+            log.warning("batch not moved log=%s error=%s", keys.queue, error)

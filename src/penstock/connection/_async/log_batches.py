@@ -2,8 +2,8 @@
 
 Partitions lie in slots of their own, so no one step can reach all of them. First every stage is
 prepared, and so kept; then one step in the slot of the log decides; then each stage is moved. What
-a client that dies leaves is finished by the next write to the log, or by `penstock fsck --repair`:
-the decision says which stages belong to the log.
+a client that dies leaves is finished by a worker that reads the log, the next write to it, or
+`penstock fsck --repair`: the decision says which stages belong to the log.
 """
 
 from __future__ import annotations
