@@ -93,6 +93,21 @@ def test_a_batch_goes_from_one_time_to_another(world: LogWorld) -> None:
     assert world.batch(endingTimestamp="1") == []
 
 
+def test_a_batch_goes_from_one_time_to_another_in_each_partition(world: LogWorld) -> None:
+    world.append(50)
+    middle_ms = int(world.ids(0)[12].partition("-")[0])
+    times = json.dumps({"clicks": {"0": middle_ms}})
+
+    before = world.batch(endingOffsetsByTimestamp=times)
+    after = world.batch(startingOffsetsByTimestamp=times)
+
+    of_first = [[row for row in rows if row["partition"] == 0] for rows in (before, after)]
+    assert all(int(row["offset"].partition("-")[0]) < middle_ms for row in of_first[0])
+    assert all(int(row["offset"].partition("-")[0]) >= middle_ms for row in of_first[1])
+    assert sum(map(len, of_first)) == 25
+    assert [sum(row["partition"] == 1 for row in rows) for rows in (before, after)] == [25, 25]
+
+
 def test_a_batch_begins_with_what_is_left(world: LogWorld) -> None:
     sent = world.append(10, partition=0)
     ids = world.ids()

@@ -79,6 +79,38 @@ def test_a_stream_can_begin_at_a_time(world: LogWorld) -> None:
         world.stream(startingTimestamp="2999-01-01T00:00Z")
 
 
+def test_a_stream_can_begin_at_a_time_of_each_partition(world: LogWorld) -> None:
+    world.append(3)
+    new = world.append(2, partition=1)
+    later_ms = int(world.ids(1)[-2].partition("-")[0])
+    times = json.dumps({"clicks": {"1": later_ms}})
+
+    rows = world.stream(startingOffsetsByTimestamp=times).next_batch()
+
+    assert {row["partition"] for row in rows} == {1}  # the other begins with what comes
+    assert {row["body"] for row in rows} >= set(new)
+    assert all(int(row["offset"].partition("-")[0]) >= later_ms for row in rows)
+    with pytest.raises(InvalidArgument, match=r"'startingOffsetsByTimestamp' lies \d+ s ahead of"):
+        world.stream(startingOffsetsByTimestamp='{"clicks": {"0": "2999-01-01T00:00Z"}}')
+
+
+def test_progress_says_how_far_a_stream_is_behind(world: LogWorld) -> None:
+    world.append(10)
+    stream = world.stream(startingOffsets="earliest", maxOffsetsPerTrigger="4", reader="dashboard")
+    lags = []
+    for _ in range(4):
+        stream.next_batch()
+        lags.append(stream.reader.reportLatestOffset()["clicks"].pop("lag"))
+
+    assert [lag["messages"] for lag in lags] == [6, 2, 0, 0]
+    waited = [lag["seconds"] for lag in lags]
+    assert waited[0] > 0 and waited[2:] == [0, 0]
+    assert sum(lag.messages for lag in world.log.lag()) == 0  # the same, once it is committed
+    latest = json.dumps(stream.reader.reportLatestOffset())
+    assert '"lag"' in latest
+    assert world.stream(startingOffsets=latest).offset == stream.offset
+
+
 def test_a_stream_can_wait_for_a_log(world: LogWorld) -> None:
     stream = world.stream(reader="dashboard")
     assert stream.offset == {"clicks": {"born": ""}}
@@ -354,6 +386,20 @@ def test_a_reader_goes_to_executors_without_its_connection(world: LogWorld) -> N
             {"startingOffsets": "earliest", "startingTimestamp": "0"},
             "'startingOffsets' and 'startingTimestamp' both say where; give one of them",
         ),
+        (
+            {"startingTimestamp": "0", "startingOffsetsByTimestamp": '{"clicks": {"0": 5}}'},
+            "'startingTimestamp' and 'startingOffsetsByTimestamp' both say where; give one of",
+        ),
+        (
+            {"startingOffsetsByTimestamp": '{"clicks": {"0": "noon"}}'},
+            r"'startingOffsetsByTimestamp' is '.*'; give JSON with a time of each partition, such",
+        ),
+        ({"startingOffsetsByTimestamp": '{"clicks": {"born": 5}}'}, "is '.*'; give JSON with a"),
+        (
+            {"startingOffsetsByTimestamp": '{"other": {"0": 5}}'},
+            "option 'startingOffsetsByTimestamp' is about log other, and option 'log' is clicks",
+        ),
+        ({"endingOffsetsByTimestamp": '{"clicks": {"0": 5}}'}, "is for a batch; use read, or"),
         ({"maxOffsetsPerTrigger": "0"}, "option 'maxOffsetsPerTrigger' is '0'; give a whole"),
         ({"startingTimestamp": "noon"}, "'startingTimestamp' is 'noon'; give an instant in ISO"),
     ],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.model.jobs import JOB_STATES, JobState
 from penstock.spark.history_offsets import starting_offsets
-from penstock.spark.log_offsets import log_offsets
+from penstock.spark.log_offsets import Times, log_offsets, log_times
 from penstock.spark.options import Kind, Option, text
 
 if TYPE_CHECKING:
@@ -39,6 +39,11 @@ def instant_ms(value: str) -> int:
 def time_ms(value: str) -> int:
     """An instant as above, or milliseconds since 1970 as they are."""
     return int(value) if value.isdecimal() else instant_ms(value)
+
+
+def partition_times(value: str) -> Times:
+    """JSON with times as above."""
+    return log_times(value, time_ms)
 
 
 def true_or_false(value: str) -> bool:
@@ -118,6 +123,7 @@ READ_HISTORY = Kind(
 
 _OFFSETS = 'JSON such as {"clicks": {"0": "1794946245267-0"}}'
 _TIME = f"{_INSTANT}, or milliseconds since 1970"
+_TIMES = 'JSON with a time of each partition, such as {"clicks": {"0": 1794946245267}}'
 
 READ_LOG = Kind(
     "to read a log",
@@ -127,6 +133,8 @@ READ_LOG = Kind(
         Option("endingOffsets", log_offsets, f"latest, or {_OFFSETS}"),
         Option("startingTimestamp", time_ms, _TIME),
         Option("endingTimestamp", time_ms, _TIME),
+        Option("startingOffsetsByTimestamp", partition_times, _TIMES),
+        Option("endingOffsetsByTimestamp", partition_times, _TIMES),
         Option("maxOffsetsPerTrigger", whole_number(1, 10**9), "a whole number from 1 up"),
         Option("minPartitions", whole_number(1, 10_000), "a whole number from 1 to 10000"),
         Option("reader", text, "the name under which messages are kept for this stream"),

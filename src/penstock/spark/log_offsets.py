@@ -9,12 +9,15 @@ from penstock.errors import InvalidArgument, PenstockError
 from penstock.model.logs import check_id
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 Given = str | dict[str, dict[str, str]]
 """earliest or latest; or of a log: partition -> one of these, or a message."""
 
-_BORN = "born"
+Times = dict[str, dict[str, int]]
+"""of a log: partition -> a time, in ms since 1970"""
+
+_BORN, _LAG = "born", "lag"
 _LAST_NUMBER = 10**16 - 1
 
 
@@ -28,12 +31,22 @@ class LogOffset(NamedTuple):
     places: dict[int, str]
 
 
+class Lag(NamedTuple):
+    """How far a query is behind, when the batch that it is about to run is done."""
+
+    messages: int
+    seconds: float
+    """for how long the next message that it has to read has waited"""
+
+
 class Bound(NamedTuple):
     """Where a read begins or ends, as the options say it."""
 
     given: Given
-    ms: int | None = None
-    """everything that was appended before this time"""
+    times: int | Times | None = None
+    """everything that was appended before this time, of all partitions or of each"""
+    option: str = ""
+    """which one says the times"""
 
     def born(self, log: str) -> str:
         """Which log of this name is meant; empty if any is."""
@@ -41,11 +54,18 @@ class Bound(NamedTuple):
 
     def of(self, log: str, partition: int, default: str) -> str:
         """The place in one partition: earliest, latest or a message."""
-        if self.ms is not None:
-            return f"{self.ms - 1}-{_LAST_NUMBER}" if self.ms > 0 else "earliest"
+        ms = self.ms_of(log, partition)
+        if ms is not None:
+            return f"{ms - 1}-{_LAST_NUMBER}" if ms > 0 else "earliest"
         if isinstance(self.given, str):
             return self.given
         return self.given[log].get(str(partition), default)
+
+    def ms_of(self, log: str, partition: int) -> int | None:
+        """The time in one partition; None if it is not said by a time."""
+        if isinstance(self.times, dict):
+            return self.times[log].get(str(partition))
+        return self.times
 
 
 def open_offset(stored: Mapping[str, Mapping[str, str]], log: str) -> LogOffset:
@@ -56,6 +76,7 @@ def open_offset(stored: Mapping[str, Mapping[str, str]], log: str) -> LogOffset:
             "a checkpoint of its own for each"
         )
     places = dict(stored[log])
+    places.pop(_LAG, None)
     born = places.pop(_BORN, "")
     return LogOffset(born, {int(number): place for number, place in places.items()})
 
@@ -66,44 +87,67 @@ def pack_offset(log: str, offset: LogOffset) -> dict[str, Any]:
     return {log: {_BORN: offset.born, **places}}
 
 
+def pack_latest(log: str, offset: LogOffset, lag: Lag | None) -> dict[str, Any]:
+    """The newest offset as the progress of a query shows it, with how far the query is behind."""
+    packed = pack_offset(log, offset)
+    if lag is not None:
+        packed[log][_LAG] = lag._asdict()
+    return packed
+
+
 def log_offsets(text: str) -> Given:
     """What an option with offsets says; raises ValueError."""
     if text in ("earliest", "latest"):
         return text
+    [(log, values)] = _of_one_log(text, _BORN, _LAG)
+    return {log: {name: _place(name, values[name]) for name in values if name != _LAG}}
+
+
+def log_times(text: str, read: Callable[[str], int]) -> Times:
+    """What an option with times says, each of them as `read` takes it; raises ValueError."""
+    [(log, values)] = _of_one_log(text)
+    return {log: {number: read(str(values[number])) for number in values}}
+
+
+def _of_one_log(text: str, *others: str) -> Iterable[tuple[str, dict[str, Any]]]:
+    """What is said of the partitions of a log, and besides."""
     given = json.loads(text)
     if not isinstance(given, dict) or len(given) != 1:
         raise ValueError
-    for places in given.values():
-        if not isinstance(places, dict):
+    for values in given.values():
+        if not isinstance(values, dict):
             raise ValueError
-        for number, place in places.items():
-            _check_place(number, place)
-    return given
+        for name in values.keys() - set(others):
+            if not (name.isascii() and name.isdecimal()):
+                raise ValueError
+    return given.items()
 
 
-def _check_place(number: str, place: object) -> None:
-    if number == _BORN and isinstance(place, str):
-        return
-    if not (number.isascii() and number.isdecimal()):
+def _place(name: str, place: object) -> str:
+    if not isinstance(place, str):
         raise ValueError
-    if place not in ("earliest", "latest"):
+    if name != _BORN and place not in ("earliest", "latest"):
         try:
             check_id(place)
         except PenstockError as error:
             raise ValueError from error
+    return place
 
 
-def make_bound(
-    log: str, options: Mapping[str, Any], offsets: str, timestamp: str, default: str
-) -> Bound:
-    """What two options say, of which one may be given."""
-    given: Given | None = options[offsets]
-    if given is not None and options[timestamp] is not None:
+def make_bound(log: str, options: Mapping[str, Any], which: str, default: str) -> Bound:
+    """What the options say about where to begin (`starting`) or to end (`ending`)."""
+    names = (f"{which}Offsets", f"{which}Timestamp", f"{which}OffsetsByTimestamp")
+    found = [name for name in names if options[name] is not None]
+    if not found:
+        return Bound(default)
+    if len(found) > 1:
         raise InvalidArgument(
-            f"options {offsets!r} and {timestamp!r} both say where; give one of them"
+            f"options {' and '.join(map(repr, found))} both say where; give one of them"
         )
-    if isinstance(given, dict) and log not in given:
+    [name] = found
+    value = options[name]
+    if isinstance(value, dict) and log not in value:
         raise InvalidArgument(
-            f"option {offsets!r} is about log {', '.join(given)}, and option 'log' is {log}"
+            f"option {name!r} is about log {', '.join(value)}, and option 'log' is {log}"
         )
-    return Bound(given or default, options[timestamp])
+    return Bound(value) if name == names[0] else Bound(default, value, name)

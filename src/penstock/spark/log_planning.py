@@ -66,7 +66,7 @@ class LogPlanner:
         if self._fails and bound.born(self._log) not in ("", facts.born):
             raise made_anew(self._log, is_there=True)
         return {
-            number: self._first(facts, number, bound.of(self._log, number, default), bound.ms)
+            number: self._first(facts, number, bound.of(self._log, number, default), bound)
             for number in range(facts.partitions)
         }
 
@@ -130,14 +130,15 @@ class LogPlanner:
                 return False
         return True
 
-    def _first(self, facts: LogFacts, number: int, place: str, ms: int | None) -> str:
+    def _first(self, facts: LogFacts, number: int, place: str, bound: Bound) -> str:
         if place in ("earliest", "latest"):
             info = self.look(facts, number)
             return info.earliest if place == "earliest" else info.latest
         info = self.look(facts, number, place)
+        ms = bound.ms_of(self._log, number)
         if ms is not None and ms > 1000 * info.now:
             raise InvalidArgument(
-                f"option 'startingTimestamp' lies {ms / 1000 - info.now:.0f} s ahead of the "
+                f"option {bound.option!r} lies {ms / 1000 - info.now:.0f} s ahead of the "
                 "store's clock; give a time that has come"
             )
         nearest = info.at or info.earliest

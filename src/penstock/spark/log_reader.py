@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.spark.options import Request
     from penstock.spark.store import Connection
 
-ONLY_BATCH = ("endingOffsets", "endingTimestamp")
+ONLY_BATCH = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
 ONLY_STREAM = ("maxOffsetsPerTrigger", "reader")
 
 
@@ -35,9 +35,8 @@ class LogReader(DataSourceReader):
         self._log = request.target
         self._connection = connection
         values = request.values
-        names = ("startingOffsets", "startingTimestamp")
-        self._starts = make_bound(self._log, values, *names, "earliest")
-        self._ends = make_bound(self._log, values, "endingOffsets", "endingTimestamp", "latest")
+        self._starts = make_bound(self._log, values, "starting", "earliest")
+        self._ends = make_bound(self._log, values, "ending", "latest")
         self._parts: int | None = values["minPartitions"]
         self._fails: bool = values["failOnDataLoss"]
         if self._starts.given == "latest" or self._ends.given == "earliest":

@@ -18,7 +18,14 @@ from penstock.model.logs import START, id_key
 from penstock.model.names import check_name
 from penstock.spark.history_offsets import share_limit
 from penstock.spark.history_reader import refuse_options
-from penstock.spark.log_offsets import LogOffset, make_bound, open_offset, pack_offset
+from penstock.spark.log_offsets import (
+    Lag,
+    LogOffset,
+    make_bound,
+    open_offset,
+    pack_latest,
+    pack_offset,
+)
 from penstock.spark.log_planning import LogPlanner
 from penstock.spark.log_ranges import made_anew, read_range
 from penstock.spark.log_reader import ONLY_BATCH
@@ -47,13 +54,14 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._log = request.target
         self._connection = connection
         values = request.values
-        names = ("startingOffsets", "startingTimestamp")
-        self._starts = make_bound(self._log, values, *names, "latest")
+        self._starts = make_bound(self._log, values, "starting", "latest")
         self._max_rows: int | None = values["maxOffsetsPerTrigger"]
         self._parts: int | None = values["minPartitions"]
         self._reader: str | None = values["reader"]
         self._fails: bool = values["failOnDataLoss"]
         self._target: LogOffset | None = None
+        self._planned: LogOffset | None = None
+        """where the last batch ends that was planned"""
         self._passed: LogOffset | None = None
         """where the first loss was that this query has passed over"""
         self._marked: set[tuple[str, int]] = set()
@@ -79,22 +87,12 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._newest()
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        return pack_offset(self._log, self._newest())
+        """Spark shows it in the progress of the query, and does nothing else with it."""
+        return pack_latest(self._log, self._newest(), self._lag())
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        offset = open_offset(start, self._log)
-        facts = self._found(offset)
-        if facts is None or (self._target is not None and self._target.born != facts.born):
-            return start
-        found = self._planner.go_on(facts, offset)
-        starts = {number: info.start for number, info in found.items()}
-        if self._passes_another(facts, offset, starts) and self._target is not None:
-            return start
-        ends = {number: self._end(number, info) for number, info in found.items()}
-        self._set_marks(facts, starts, again=False)
-        if isinstance(limit, ReadMaxRows):
-            ends = self._limited(facts, starts, ends, limit.max_rows)
-        return pack_offset(self._log, LogOffset(facts.born, ends))
+        self._planned = self._next(open_offset(start, self._log), limit)
+        return pack_offset(self._log, self._planned)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         offset, upto = open_offset(start, self._log), open_offset(end, self._log)
@@ -137,6 +135,36 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             keys = self._connection.keys(self._log)
             self._opened = stack, LogPlanner(store, keys, self._fails)
         return self._opened[1]
+
+    def _next(self, offset: LogOffset, limit: ReadLimit) -> LogOffset:
+        """Where the batch ends that begins at an offset; there, if there is nothing to read."""
+        facts = self._found(offset)
+        if facts is None or (self._target is not None and self._target.born != facts.born):
+            return offset
+        found = self._planner.go_on(facts, offset)
+        starts = {number: info.start for number, info in found.items()}
+        if self._passes_another(facts, offset, starts) and self._target is not None:
+            return offset
+        ends = {number: self._end(number, info) for number, info in found.items()}
+        self._set_marks(facts, starts, again=False)
+        if isinstance(limit, ReadMaxRows):
+            ends = self._limited(facts, starts, ends, limit.max_rows)
+        return LogOffset(facts.born, ends)
+
+    def _lag(self) -> Lag | None:
+        """How much comes after the batch that was planned; None if there is none, or no log."""
+        facts, planned = self._planner.facts(), self._planned
+        if facts is None or planned is None or planned.born != facts.born:
+            return None
+        messages, seconds = 0, 0.0
+        for number in range(facts.partitions):
+            start = planned.places.get(number, START)
+            info = self._planner.look(facts, number, start)
+            if info.messages:
+                first = self._planner.look(facts, number, start, most=1).ends[-1]
+                seconds = max(seconds, info.now - id_key(first)[0] / 1000)
+            messages += info.messages
+        return Lag(messages, round(seconds, 3))
 
     def _found(self, offset: LogOffset) -> LogFacts | None:
         """What the log says of itself. Raises LogTrimmed if it was read before and is gone."""
