@@ -42,8 +42,12 @@ def test_lag_is_in_messages_and_seconds_by_partition(
     [reader] = document["readers"]
     assert (reader["reader"], reader["messages"]) == ("sessions", 8)
     assert [(one["partition"], one["messages"]) for one in reader["partitions"]] == [(0, 3), (1, 5)]
+    assert [one["offset"] for one in reader["partitions"]] == offsets(clicks)
     assert reader["seconds"] == max(one["seconds"] for one in reader["partitions"])
-    assert [row[:3] for row in cells(text)[1:3]] == [["sessions", "0", "3"], ["sessions", "1", "5"]]
+    assert [row[:4] for row in cells(text)[1:3]] == [
+        ["sessions", "0", offsets(clicks)[0], "3"],
+        ["sessions", "1", offsets(clicks)[1], "5"],
+    ]
     assert "'sessions' is 8 messages behind; the oldest has waited" in text
 
 

@@ -32,7 +32,7 @@ def lag(at: Target, name: str, group: str | None, over_s: float) -> None:
     """How far each reader of a log is behind, by partition.
 
     In messages that it has still to read, and in the time for which the next of them has waited. It
-    goes by what was committed, which comes up to half a second behind the work.
+    goes by the offset that was committed, which comes up to half a second behind the work.
 
     Rates are what was appended and what was committed between two looks. It has caught up when what
     is handled beyond what arrives has made up for the lag. Each living owner is taken to do its
@@ -45,15 +45,20 @@ def lag(at: Target, name: str, group: str | None, over_s: float) -> None:
     if group is not None:
         check_reader(info, group)
         found = [one for one in found if one.reader == group]
+    offsets = {
+        (reader.name, part.number): reader.offset
+        for part in info.partitions
+        for reader in part.readers
+    }
     if at.is_json:
-        print_json({"log": name, "readers": _documents(found, paces)})
+        print_json({"log": name, "readers": _documents(found, offsets, paces)})
         return
     rows = [
-        (one.reader, one.partition, one.messages, duration(one.seconds))
+        (*one[:2], offsets.get(one[:2], ""), one.messages, duration(one.seconds))
         for one in sorted(found, key=lambda one: (one.reader, one.partition))
     ]
     print_table(
-        ("reader", "partition", "messages", "behind"),
+        ("reader", "partition", "offset", "messages", "behind"),
         rows,
         empty=f"nobody has begun to read '{name}'",
     )
@@ -67,12 +72,19 @@ def _readers(found: Sequence[Lag]) -> list[str]:
     return sorted({one.reader for one in found})
 
 
-def _documents(found: Sequence[Lag], paces: Mapping[str, Pace]) -> list[dict[str, object]]:
+def _documents(
+    found: Sequence[Lag], offsets: Mapping[tuple[str, int], str], paces: Mapping[str, Pace]
+) -> list[dict[str, object]]:
     documents = []
     for reader in _readers(found):
         own = [one for one in found if one.reader == reader]
         parts = [
-            {"partition": one.partition, "messages": one.messages, "seconds": one.seconds}
+            {
+                "partition": one.partition,
+                "offset": offsets.get(one[:2], ""),
+                "messages": one.messages,
+                "seconds": one.seconds,
+            }
             for one in own
         ]
         documents.append(
