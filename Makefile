@@ -17,7 +17,7 @@ demo: $(VENV)/spark  ## Run the main job on a private Redis, with a crash in the
 test: $(VENV)/spark-classes.jsa  ## Run all tests but the long ones
 	$(BIN)/python -m pytest -n 4 --dist loadgroup
 
-chaos: $(VENV)/spark-classes.jsa  ## Run the long ones: kill Spark at every step of a write and of an archive
+chaos: $(VENV)/spark-classes.jsa  ## Run the long ones: kill Spark at every step of a write, of a stream and of an archive
 	$(BIN)/python -m pytest -m long -v
 
 check: $(VENV)/dev  ## Lint, types, layers; no server needed

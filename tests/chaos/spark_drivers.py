@@ -15,7 +15,7 @@ import psutil  # type: ignore[import-untyped]
 
 import penstock
 from penstock.client.fsck import check
-from tests.chaos.spark_program import DONE, JOBS, READY, TASKS
+from tests.chaos.spark_program import DONE, JOBS, LOG, QUEUES, READY, TASKS, TASKS_OF_BATCH
 from tests.chaos.spark_stops import FOLDER, POINTS, stop_file
 from tests.multisets import assert_each_once
 from tests.servers import wait_for
@@ -149,16 +149,30 @@ class SparkWorld:
         self.ps.close()
 
     def write_batches(
-        self, *batches: str, rows: int, stop_at: Sequence[Point] = (), master: str = LOCAL
+        self,
+        *batches: str,
+        rows: int,
+        stop_at: Sequence[Point] = (),
+        master: str = LOCAL,
+        targets: Sequence[str] = QUEUES,
     ) -> Driver:
-        """Start a driver that writes batches, each as tasks and as jobs."""
+        """Start a driver that writes batches, each to all targets."""
         given = {**self._place, "master": master, "batches": batches, "rows": rows}
-        return self._start("batches", given, stop_at)
+        return self._start("batches", {**given, "targets": targets}, stop_at)
 
-    def write_stream(self, files: Path, checkpoint: Path, stop_at: Sequence[Point] = ()) -> Driver:
+    def write_stream(
+        self, files: Path, checkpoint: Path, stop_at: Sequence[Point] = (), target: str = TASKS
+    ) -> Driver:
         """Start a driver that sends files by `writeStream`."""
         given = {**self._place, "files": str(files), "checkpoint": str(checkpoint)}
-        return self._start("stream", {**given, "master": LOCAL}, stop_at)
+        return self._start("stream", {**given, "master": LOCAL, "target": target}, stop_at)
+
+    def read_stream(
+        self, folder: Path | None, checkpoint: Path, stop_at: Sequence[Point] = ()
+    ) -> Driver:
+        """Start a driver that copies the log by `readStream`, into files or to another log."""
+        given = {**self._place, "folder": str(folder or ""), "checkpoint": str(checkpoint)}
+        return self._start("read", {**given, "master": LOCAL}, stop_at)
 
     def ingest(self, files: Path, checkpoint: Path, stop_at: Sequence[Point] = ()) -> Driver:
         """Start a driver that sends files by `penstock spark ingest`."""
@@ -196,11 +210,37 @@ class SparkWorld:
             is_last, after = not page.cursor, page.cursor
         return found
 
-    def assert_batches_are_there_once(self, batches: Iterable[str], rows: int) -> None:
+    def messages(self, partition: int | None = None) -> list[str]:
+        """The rows in the log, or in one partition of it, in order."""
+        if LOG not in self.ps.queues():
+            return []
+        return [message.body.decode() for message in self.ps.log(LOG).read(partition=partition)]
+
+    def rows(self, target: str) -> list[str]:
+        """What is in a queue or in the log."""
+        read = {TASKS: self.tasks, JOBS: self.jobs, LOG: self.messages}
+        return read[target]()
+
+    def assert_batches_are_there_once(
+        self, batches: Iterable[str], rows: int, targets: Sequence[str] = QUEUES
+    ) -> None:
         expected = [f"{batch}-{row}" for batch in batches for row in range(rows)]
-        assert_each_once(self.tasks(), expected)
-        assert_each_once(self.jobs(), expected)
+        for target in targets:
+            assert_each_once(self.rows(target), expected)
+        if LOG in targets:
+            self.assert_rows_are_in_order(rows)
         assert check(self.ps).violations == []
+
+    def assert_rows_are_in_order(self, rows: int) -> None:
+        """Those of each task of a batch, within each partition of the log."""
+        of_task = -(-rows // TASKS_OF_BATCH)
+        for number in range(self.ps.log(LOG).facts().partitions):
+            found: dict[tuple[str, int], list[int]] = {}
+            for message in self.messages(number):
+                batch, _, row = message.rpartition("-")
+                found.setdefault((batch, int(row) // of_task), []).append(int(row))
+            assert len(found) >= TASKS_OF_BATCH
+            assert all(each == sorted(each) for each in found.values())
 
     def stages(self) -> set[bytes]:
         """What attempts have staged that is not in its queue, those of dead drivers included."""

@@ -8,7 +8,7 @@ import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import penstock.cli
 import penstock.spark
@@ -22,49 +22,81 @@ if TYPE_CHECKING:
 READY, DONE = "driver ready", "batch done "
 """Lines that it prints: when Spark runs, and with the name of a batch when that is written."""
 
-TASKS, JOBS = "mail", "orders"
-TARGETS = ({"queue": TASKS}, {"jobs": JOBS, "type": "bill"})
-"""Where each batch goes."""
+TASKS, JOBS, LOG, COPY = "mail", "orders", "clicks", "copy"
+QUEUES = (TASKS, JOBS)
+TASKS_OF_BATCH = 4
+"""Each of them has rows that follow each other."""
+
+
+class Target(NamedTuple):
+    """Where rows go, and in which column."""
+
+    options: dict[str, str]
+    column: str = "payload"
+
+
+TARGETS = {
+    TASKS: Target({"queue": TASKS}),
+    JOBS: Target({"jobs": JOBS, "type": "bill"}),
+    LOG: Target({"log": LOG, "partitions": "2"}, "body"),
+}
 
 
 def write_batches(
-    url: str,
-    namespace: str,
-    master: str,
-    batches: list[str],
-    rows: int,
+    url: str, namespace: str, master: str, batches: list[str], rows: int, targets: list[str]
 ) -> None:
-    """Write batches one after the other, each of them as tasks and as jobs at the same time."""
+    """Write batches one after the other, each of them to all targets at the same time."""
     spark = _session(master)
 
-    def write(batch: str, target: dict[str, str]) -> None:
+    def write(batch: str, target: Target) -> None:
         # Spark looks up a format in the session of the thread, and a new thread has none.
         session: Any = spark
         session._jvm.SparkSession.setActiveSession(session._jsparkSession)
-        numbers = spark.range(0, rows, 1, 4)
-        writer = numbers.selectExpr(f"concat('{batch}-', id) AS payload").write.format("penstock")
-        options = {"url": url, "namespace": namespace, "batch_id": batch, **target}
-        writer.mode("append").options(**options).save()
+        numbers = spark.range(0, rows, 1, TASKS_OF_BATCH)
+        lines = numbers.selectExpr(f"concat('{batch}-', id) AS {target.column}")
+        options = {"url": url, "namespace": namespace, "batch_id": batch, **target.options}
+        lines.write.format("penstock").mode("append").options(**options).save()
 
-    with ThreadPoolExecutor(len(TARGETS)) as threads:
+    with ThreadPoolExecutor(len(targets)) as threads:
         for batch in batches:
-            list(threads.map(partial(write, batch), TARGETS))
+            list(threads.map(partial(write, batch), [TARGETS[name] for name in targets]))
             _say(DONE + batch)
     spark.stop()
 
 
-def write_stream(url: str, namespace: str, master: str, files: str, checkpoint: str) -> None:
+def write_stream(
+    url: str, namespace: str, master: str, files: str, checkpoint: str, target: str
+) -> None:
     """Write the lines of all files, a micro-batch for each file."""
     spark = _session(master)
+    options, column = TARGETS[target]
     lines = spark.readStream.format("text").option("maxFilesPerTrigger", "1").load(files)
     query = (
-        lines.selectExpr("value AS payload")
+        lines.selectExpr(f"value AS {column}")
         .writeStream.format("penstock")
-        .options(url=url, namespace=namespace, queue=TASKS, checkpointLocation=checkpoint)
+        .options(url=url, namespace=namespace, checkpointLocation=checkpoint, **options)
         .trigger(availableNow=True)
         .start()
     )
     query.awaitTermination()
+    spark.stop()
+
+
+def read_stream(url: str, namespace: str, master: str, folder: str, checkpoint: str) -> None:
+    """Copy what is in a log into Parquet files; with no folder, to another log."""
+    spark = _session(master)
+    at = {"url": url, "namespace": namespace}
+    reader = spark.readStream.format("penstock").options(
+        **at, log=LOG, reader=COPY, startingOffsets="earliest", maxOffsetsPerTrigger=4000
+    )
+    if folder:
+        writer = reader.option("minPartitions", 4).load().writeStream.format("parquet")
+        writer = writer.option("path", folder)
+    else:
+        writer = reader.load().writeStream.format("penstock")
+        writer = writer.options(**at, log=COPY, partitions=2)
+    located = writer.option("checkpointLocation", checkpoint)
+    located.trigger(availableNow=True).start().awaitTermination()
     spark.stop()
 
 
@@ -88,6 +120,7 @@ def _say(line: str) -> None:
 ACTIONS: dict[str, Callable[..., None]] = {
     "batches": write_batches,
     "stream": write_stream,
+    "read": read_stream,
     "command": run_command,
 }
 

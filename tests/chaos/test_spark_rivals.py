@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.client.fsck import check
-from tests.chaos.spark_program import JOBS, TASKS
+from tests.chaos.spark_program import LOG, QUEUES, TASKS
 from tests.multisets import assert_each_once
 
 if TYPE_CHECKING:
@@ -22,73 +22,87 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("own spark"), pytest.mark.timeout(900)]
 
 ROWS = 10_000
-QUEUES = (TASKS, JOBS)
+TARGETS = {"queues": QUEUES, "log": (LOG,)}
+STEPS: dict[str, tuple[Point, ...]] = {
+    "queues": ("staging", "staged", "decided", "moving"),
+    "log": ("staging", "staged", "prepared", "decided", "moving"),
+}
+
+each_target = pytest.mark.parametrize("to", TARGETS)
 
 
+@pytest.mark.parametrize(
+    ("to", "point"), [("queues", "staged"), ("log", "staged"), ("log", "prepared")]
+)
 def test_two_drivers_with_the_same_batch_ids_send_each_row_once(
-    spark_world: SparkWorld, report: Callable[[str], None]
+    to: str, point: Point, spark_world: SparkWorld, report: Callable[[str], None]
 ) -> None:
+    targets = TARGETS[to]
     names = [f"batch{number}" for number in range(4)]
-    slow = spark_world.write_batches(*names, rows=ROWS, stop_at=["staged"])
-    for queue in QUEUES:
-        slow.wait_at("staged", queue)
-    quick = spark_world.write_batches(*names, rows=ROWS)
+    slow = spark_world.write_batches(*names, rows=ROWS, stop_at=[point], targets=targets)
+    for target in targets:
+        slow.wait_at(point, target)
+    quick = spark_world.write_batches(*names, rows=ROWS, targets=targets)
     quick.wait_until(lambda: quick.done, "its first batch was written")
 
-    for queue in QUEUES:  # it decides what the other has decided; from here on they race
-        slow.let_go("staged", queue)
+    for target in targets:  # it decides what the other has decided; from here on they race
+        slow.let_go(point, target)
 
     slow.wait_for_success()
     quick.wait_for_success()
-    spark_world.assert_batches_are_there_once(names, ROWS)
-    report(f"{2 * len(names) * ROWS} rows written by two drivers of Spark at the same time")
+    spark_world.assert_batches_are_there_once(names, ROWS, targets)
+    report(
+        f"{len(targets) * len(names) * ROWS} rows written to {' and '.join(targets)} by two "
+        "drivers of Spark at the same time"
+    )
 
 
+@pytest.mark.parametrize("target", [TASKS, LOG])
 def test_two_drivers_on_one_checkpoint_send_each_row_once(
-    spark_world: SparkWorld, tmp_path: Path, report: Callable[[str], None]
+    target: str, spark_world: SparkWorld, tmp_path: Path, report: Callable[[str], None]
 ) -> None:
     files, checkpoint = tmp_path / "files", tmp_path / "checkpoint"
     files.mkdir()
     for file in range(6):
         lines = (f"{file}-{row}\n" for row in range(ROWS))
         (files / f"{file}.txt").write_text("".join(lines))
-    slow = spark_world.write_stream(files, checkpoint, stop_at=["staged"])
-    slow.wait_at("staged")
-    quick = spark_world.write_stream(files, checkpoint)
+    slow = spark_world.write_stream(files, checkpoint, ["staged"], target)
+    slow.wait_at("staged", target)
+    quick = spark_world.write_stream(files, checkpoint, target=target)
     first = checkpoint / "commits" / "0"
     quick.wait_until(first.exists, "its first batch was written")
 
-    slow.let_go("staged")
+    slow.let_go("staged", target)
 
     ended = [driver.wait() for driver in (slow, quick)]
     if 0 not in ended:  # each has found that the other is there
-        spark_world.write_stream(files, checkpoint).wait_for_success()
+        spark_world.write_stream(files, checkpoint, target=target).wait_for_success()
     assert_each_once(
-        spark_world.tasks(), (f"{file}-{row}" for file in range(6) for row in range(ROWS))
+        spark_world.rows(target), (f"{file}-{row}" for file in range(6) for row in range(ROWS))
     )
     assert check(spark_world.ps).violations == []
     failed = sum(status != 0 for status in ended)
     report(f"{6 * ROWS} rows sent by two drivers on one checkpoint; Spark ended {failed} of them")
 
 
+@each_target
 def test_a_batch_survives_a_store_that_is_killed_at_each_step(
-    durable_spark_world: SparkWorld, report: Callable[[str], None]
+    to: str, durable_spark_world: SparkWorld, report: Callable[[str], None]
 ) -> None:
-    world = durable_spark_world
-    points: tuple[Point, ...] = ("staging", "staged", "decided", "moving")
-    driver = world.write_batches("today", rows=ROWS, stop_at=points)
+    world, targets, points = durable_spark_world, TARGETS[to], STEPS[to]
+    driver = world.write_batches("today", rows=ROWS, stop_at=points, targets=targets)
     for point in points:
-        for queue in QUEUES:
-            driver.wait_at(point, queue)
+        for target in targets:
+            driver.wait_at(point, target)
         world.server.kill()
-        for queue in QUEUES:  # they find no store
-            driver.let_go(point, queue)
+        for target in targets:  # they find no store
+            driver.let_go(point, target)
         world.server.start()
 
     driver.wait_for_success()
 
-    world.assert_batches_are_there_once(["today"], ROWS)
+    world.assert_batches_are_there_once(["today"], ROWS, targets)
     report(
-        f"{2 * ROWS} rows through Spark; Redis killed and started again {len(points)} times: "
-        f"{', '.join(points)}"
+        f"{len(targets) * ROWS} rows to {' and '.join(targets)} through Spark; Redis killed and "
+        f"started again {len(points)} times: {', '.join(points)}"
     )

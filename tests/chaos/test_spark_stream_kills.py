@@ -1,17 +1,19 @@
-"""Spark is killed while it sends files to a queue, and started again on the same checkpoint: every
-row gets in once.
+"""Spark is killed while it sends files to a queue or a log, and started again on the same
+checkpoint: every row gets in once.
 """
 
 from __future__ import annotations
 
 import random
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
 from penstock.client.fsck import check
 from tests.chaos.spark_drivers import SparkWorld
+from tests.chaos.spark_program import LOG, TASKS
 from tests.multisets import assert_each_once
 
 if TYPE_CHECKING:
@@ -25,7 +27,12 @@ pytestmark = [pytest.mark.long, pytest.mark.xdist_group("own spark"), pytest.mar
 
 FILES, ROWS = 12, 2_000
 KILLS = 3
-FRONTS = {"writeStream": SparkWorld.write_stream, "penstock spark ingest": SparkWorld.ingest}
+FRONTS: dict[str, Callable[..., Driver]] = {
+    "writeStream": SparkWorld.write_stream,
+    "writeStream to a log": partial(SparkWorld.write_stream, target=LOG),
+    "penstock spark ingest": SparkWorld.ingest,
+}
+TARGETS = dict.fromkeys(FRONTS, TASKS) | {"writeStream to a log": LOG}
 BEFORE_CHECKPOINT: tuple[Point, ...] = ("staged", "decided", "moved")
 """Before the sink has written anything, right after, and when all is over but for the checkpoint.
 """
@@ -50,19 +57,19 @@ def test_a_stream_that_is_killed_around_the_sink_and_the_checkpoint_sends_each_r
     for point in BEFORE_CHECKPOINT:
         sent = _committed(checkpoint)
         driver = FRONTS[front](spark_world, files, checkpoint, [point])
-        driver.wait_at(point)
+        driver.wait_at(point, TARGETS[front])
         driver.kill()
         assert _committed(checkpoint) == sent
         assert (checkpoint / "offsets" / str(sent)).exists()
         sent_rows = ROWS * (sent + (point == "moved"))
-        assert len(spark_world.tasks()) == sent_rows
+        assert len(spark_world.rows(TARGETS[front])) == sent_rows
     sent = _committed(checkpoint)
     driver = FRONTS[front](spark_world, files, checkpoint)
     driver.wait_until(lambda: _committed(checkpoint) > sent, "it committed")
     driver.kill()
     FRONTS[front](spark_world, files, checkpoint).wait_for_success()
 
-    _assert_each_row_is_there_once(spark_world)
+    _assert_each_row_is_there_once(spark_world, TARGETS[front])
     report(
         f"{FILES * ROWS} rows by {front}; driver, JVM and Python workers killed 4 times: "
         f"{', '.join(BEFORE_CHECKPOINT)}, committed"
@@ -84,7 +91,7 @@ def test_a_stream_that_is_killed_at_random_sends_each_row_once(
         driver.kill()
     FRONTS[front](spark_world, files, checkpoint).wait_for_success()
 
-    _assert_each_row_is_there_once(spark_world)
+    _assert_each_row_is_there_once(spark_world, TARGETS[front])
     assert kills
     report(
         f"{FILES * ROWS} rows by {front}; driver, JVM and Python workers killed {kills} times at "
@@ -98,9 +105,9 @@ def _wait_until_it_writes(driver: Driver, world: SparkWorld) -> None:
     driver.wait_until(lambda: world.stages() - before or not driver.is_running, "it wrote")
 
 
-def _assert_each_row_is_there_once(world: SparkWorld) -> None:
+def _assert_each_row_is_there_once(world: SparkWorld, target: str) -> None:
     assert_each_once(
-        world.tasks(), (f"{file}-{row}" for file in range(FILES) for row in range(ROWS))
+        world.rows(target), (f"{file}-{row}" for file in range(FILES) for row in range(ROWS))
     )
     assert check(world.ps).violations == []
 

@@ -30,7 +30,7 @@ import sys, time
 import penstock.spark
 from pyspark import TaskContext
 
-master, events = sys.argv[1:]
+master, events, kind, name, column = sys.argv[1:]
 spark = penstock.spark.session(master, config={{
     "spark.ui.enabled": "false",
     "spark.executor.memory": "512m",
@@ -51,22 +51,27 @@ def slow_at_first(batches):
 
 # More than the pipe from the JVM to a task holds, in several Arrow batches, so that the slow one
 # has staged rows.
-rows = spark.range(0, {ROWS}, 1, {PARTITIONS}).selectExpr("concat(repeat('x', 100), id) AS payload")
-rows = rows.mapInArrow(slow_at_first, "payload string")
-rows.write.format("penstock").mode("append").option("queue", "mail").save()
+rows = spark.range(0, {ROWS}, 1, {PARTITIONS}).selectExpr("concat(repeat('x', 100), id) AS body")
+rows = rows.mapInArrow(slow_at_first, "body string").withColumnRenamed("body", column)
+rows.write.format("penstock").mode("append").option(kind, name).save()
 spark.stop()
 """
 
 
+@pytest.mark.parametrize("target", [("queue", "mail", "payload"), ("log", "clicks", "body")])
 def test_a_slow_task_with_a_speculative_twin_sends_its_rows_once(
-    server: RedisServer, namespace: str, ps: penstock.Penstock, tmp_path: Path
+    target: tuple[str, str, str],
+    server: RedisServer,
+    namespace: str,
+    ps: penstock.Penstock,
+    tmp_path: Path,
 ) -> None:
     events = tmp_path / "events"
     events.mkdir()
     environment = cluster_environment(server.url, namespace, tmp_path)
     with standalone(environment, tmp_path, HOSTS, cores=1) as master:
         ended = subprocess.run(
-            [sys.executable, "-c", PROGRAM, master, events.as_uri()],
+            [sys.executable, "-c", PROGRAM, master, events.as_uri(), *target],
             cwd=tmp_path,
             env=environment,
             capture_output=True,
@@ -80,10 +85,17 @@ def test_a_slow_task_with_a_speculative_twin_sends_its_rows_once(
     assert [task["Speculative"] for task in begun] == [False, True]
     # Spark may stop before it has noted that the slow one was killed.
     assert [task["Speculative"] for task in ended_well if not task["Killed"]] == [True]
-    queue = ps.queue("mail")
-    found = [task for at in range(0, queue.count(), 1000) for task in queue.page(at, 1000).tasks]
+    kind, name, _ = target
+    if kind == "log":
+        found = [message.body for message in ps.log(name).read()]
+        stages = ps.keys.queue(name).partition(0).stage("*")
+    else:
+        queue = ps.queue(name)
+        pages = [queue.page(at, 1000).tasks for at in range(0, queue.count(), 1000)]
+        found = [task for page in pages for task in page]
+        stages = ps.keys.queue(name).stage("*")
     assert_each_once(found, (b"x" * 100 + b"%d" % number for number in range(ROWS)))
-    left = list(server.client.scan_iter(ps.keys.queue("mail").stage("*"), 1000))
+    left = list(server.client.scan_iter(stages, 1000))
     assert len(left) == 1  # what the slow one has staged; it expires
     assert check(ps).violations == []
 
