@@ -411,6 +411,19 @@ def test_options_that_cannot_be_are_refused(
         world.stream(**options)
 
 
+@pytest.mark.parametrize(
+    ("option", "value"), [("startingOffsets", '"earliest"'), ("startingOffsetsByTimestamp", "5")]
+)
+def test_a_partition_that_is_not_there_is_refused(world: LogWorld, option: str, value: str) -> None:
+    world.append(1)
+
+    with pytest.raises(
+        InvalidArgument,
+        match=f"option '{option}' is about partition 2, and log 'clicks' has partitions 0 to 1",
+    ):
+        world.stream(**{option: f'{{"clicks": {{"2": {value}}}}}'})
+
+
 def test_a_reader_has_a_name_that_can_be_shown(world: LogWorld) -> None:
     with pytest.raises(InvalidName, match=r"reader name .* holds a control character"):
         world.stream(reader="a\n")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.errors import WrongKind
 from penstock.spark.clients import find_connection
 from penstock.spark.kinds import READ_QUEUE
 from penstock.spark.options import parse_request
@@ -50,3 +51,10 @@ def test_an_empty_queue_has_no_rows(reader: TaskReader, queue: penstock.Queue) -
     [partition] = reader.partitions()
 
     assert list(reader.read(partition)) == []
+
+
+def test_a_log_is_not_read_as_a_queue(reader: TaskReader, ps: penstock.Penstock) -> None:
+    ps.log("mail").append(b"x")
+
+    with pytest.raises(WrongKind, match="'mail' is a log, .*; read it with the option 'log' inst"):
+        reader.partitions()

@@ -11,6 +11,8 @@ from penstock.model.logs import check_id
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from penstock.model.logs import LogFacts
+
 Given = str | dict[str, dict[str, str]]
 """earliest or latest; or of a log: partition -> one of these, or a message."""
 
@@ -46,7 +48,7 @@ class Bound(NamedTuple):
     times: int | Times | None = None
     """everything that was appended before this time, of all partitions or of each"""
     option: str = ""
-    """which one says the times"""
+    """which one says so; empty for the default"""
 
     def born(self, log: str) -> str:
         """Which log of this name is meant; empty if any is."""
@@ -60,6 +62,16 @@ class Bound(NamedTuple):
         if isinstance(self.given, str):
             return self.given
         return self.given[log].get(str(partition), default)
+
+    def check(self, facts: LogFacts) -> None:
+        """Refuse partitions that the log does not have."""
+        said = self.times if isinstance(self.times, dict) else self.given
+        for name in said[facts.name] if isinstance(said, dict) else ():
+            if name != _BORN and int(name) >= facts.partitions:
+                raise InvalidArgument(
+                    f"option {self.option!r} is about partition {name}, and log {facts.name!r} has "
+                    f"partitions 0 to {facts.partitions - 1}"
+                )
 
     def ms_of(self, log: str, partition: int) -> int | None:
         """The time in one partition; None if it is not said by a time."""
@@ -150,4 +162,4 @@ def make_bound(log: str, options: Mapping[str, Any], which: str, default: str) -
         raise InvalidArgument(
             f"option {name!r} is about log {', '.join(value)}, and option 'log' is {log}"
         )
-    return Bound(value) if name == names[0] else Bound(default, value, name)
+    return Bound(value, None, name) if name == names[0] else Bound(default, value, name)

@@ -63,7 +63,9 @@ class LogPlanner:
 
         Raises LogTrimmed if messages are gone that come after the place that is asked for.
         """
-        if self._fails and bound.born(self._log) not in ("", facts.born):
+        if bound.born(self._log) in ("", facts.born):
+            bound.check(facts)
+        elif self._fails:
             raise made_anew(self._log, is_there=True)
         return {
             number: self._first(facts, number, bound.of(self._log, number, default), bound)
@@ -72,6 +74,7 @@ class LogPlanner:
 
     def last(self, facts: LogFacts, bound: Bound) -> dict[int, str]:
         """The last message that is read, by partition."""
+        bound.check(facts)
         found = {}
         for number in range(facts.partitions):
             place = bound.of(self._log, number, "latest")

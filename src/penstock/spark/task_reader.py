@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.spark.store import Connection
 
 _PAGE = 1000
+_OTHERS = {"jobs": ("holds jobs", "jobs"), "logs": ("is a log", "log")}
 
 
 class TaskReader(DataSourceReader):
@@ -35,11 +36,13 @@ class TaskReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         with self._connection.open() as store:
-            if inspect_queue(store, self._connection.keys(self._queue)).kind == "jobs":
-                raise WrongKind(
-                    f"queue {self._queue!r} holds jobs, not plain tasks; read it with the option "
-                    "'jobs' instead of 'queue'"
-                )
+            kind = inspect_queue(store, self._connection.keys(self._queue)).kind
+        if kind in _OTHERS:
+            what, option = _OTHERS[kind]
+            raise WrongKind(
+                f"{self._queue!r} {what}, not plain tasks; read it with the option "
+                f"{option!r} instead of 'queue'"
+            )
         return [InputPartition(self._queue)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
