@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from penstock.spark.history_lake import TableName
     from tests.servers import RedisServer
 
 pytestmark = [pytest.mark.xdist_group("own spark"), pytest.mark.timeout(600)]
@@ -55,18 +57,21 @@ def test_no_attempt_is_lost_or_archived_twice(
 
 @pytest.mark.long
 @pytest.mark.parametrize("victims", ["everything", "driver", "java", "python workers"])
-def test_whatever_is_killed_in_whichever_window_no_attempt_is_lost_or_archived_twice(
-    own_server: RedisServer, namespace: str, tmp_path: Path, victims: str
+@pytest.mark.parametrize("kind", ["history", "log"])
+def test_whatever_is_killed_in_whichever_window_nothing_is_lost_or_archived_twice(
+    own_server: RedisServer, namespace: str, tmp_path: Path, kind: str, victims: str
 ) -> None:
-    places = _fill_history(own_server, namespace)
+    source = SOURCES[kind]
+    places = source.fill(own_server, namespace)
     lake = tmp_path / "history"
-    archive = _archive_command(own_server, namespace, lake, "--once")
-    table, stored = lake / "attempts", lake / "_penstock" / "checkpoint" / "mail" / "commits"
+    archive = _archive_command(own_server, namespace, lake, "--once", source=source)
+    table = lake / source.table
+    stored = lake / "_penstock" / "checkpoint" / source.folder / "commits"
     said: list[str] = []
     chance = random.Random(victims)
     for window in ("written", "committed", "stored", "random"):
         # With those before, as Redis forgets what is in the lake.
-        places |= _add_entries(own_server, namespace, 10_000)
+        places |= source.add(own_server, namespace, 10_000)
         begun_with = _files(table), _commits(table), _stored(stored)
         moment = time.monotonic() + chance.uniform(5, 30)
         windows = {
@@ -80,11 +85,11 @@ def test_whatever_is_killed_in_whichever_window_no_attempt_is_lost_or_archived_t
 
     assert ended.returncode == 0, ended.stderr
     assert places.total() == ENTRIES + 4 * 10_000
-    assert _places_by_pyarrow(lake) == places
-    assert _places_by_duckdb(lake) == places
-    assert _places_by_spark(lake) == places
+    assert _places_by_pyarrow(lake, source) == places
+    assert _places_by_duckdb(lake, source) == places
+    assert _places_by_spark(lake, source) == places
     if victims in ("java", "python workers"):
-        assert any("penstock: the history of queue 'mail' could not be" in each for each in said)
+        assert any(f"penstock: the {source.title} could not be" in each for each in said)
 
 
 @pytest.mark.long
@@ -135,8 +140,15 @@ def test_an_archive_that_comes_back_after_another_has_taken_over_gives_way(
     assert is_archived()
 
 
-def _archive_command(server: RedisServer, namespace: str, lake: Path, *options: str) -> list[str]:
-    archive = [sys.executable, "-m", "penstock", "spark", "archive", "-q", "mail", *options]
+def _archive_command(
+    server: RedisServer,
+    namespace: str,
+    lake: Path,
+    *options: str,
+    source: Source | None = None,
+) -> list[str]:
+    option = (source or SOURCES["history"]).option
+    archive = [sys.executable, "-m", "penstock", "spark", "archive", option, "mail", *options]
     archive += ["--to", str(lake), "--master", "local[2]"]
     return [*archive, "--url", server.url, "--namespace", namespace]
 
@@ -236,24 +248,67 @@ def _commits(table: Path) -> int:
     return len(list((table / "_delta_log").glob("*.json")))
 
 
-def _places_by_pyarrow(lake: Path) -> Counter[str]:
-    dataset = Lake(lake).table("attempts").open().to_pyarrow_dataset()
-    return Counter(dataset.to_table(columns=["place"])["place"].to_pylist())
+def _fill_log(server: RedisServer, namespace: str) -> Counter[str]:
+    return _add_messages(server, namespace, ENTRIES)
 
 
-def _places_by_duckdb(lake: Path) -> Counter[str]:
-    dataset = Lake(lake).table("attempts").open().to_pyarrow_dataset()
-    rows = duckdb.connect().register("attempts", dataset).sql("SELECT place FROM attempts")
-    return Counter(place for (place,) in rows.fetchall())
+def _add_messages(server: RedisServer, namespace: str, messages: int) -> Counter[str]:
+    """Messages in two partitions; returns the places of all there are."""
+    with penstock.connect(server.url, namespace=namespace) as ps:
+        log = ps.log("mail", partitions=2)
+        log.append_many(b"%d" % number for number in range(messages))
+        return Counter(f"{message.partition}:{message.id}" for message in log.read())
 
 
-def _places_by_spark(lake: Path) -> Counter[str]:
+@dataclass(frozen=True)
+class Source:
+    """What is archived, and what it becomes."""
+
+    option: str
+    title: str
+    table: TableName
+    folder: str
+    """of its checkpoint"""
+    columns: tuple[str, ...]
+    """what tells rows apart"""
+    fill: Callable[[RedisServer, str], Counter[str]]
+    add: Callable[[RedisServer, str, int], Counter[str]]
+
+
+HISTORY = Source(
+    *("-q", "history of queue 'mail'", "attempts", "mail", ("place",)), _fill_history, _add_entries
+)
+LOG = Source(
+    *("--log", "messages of log 'mail'", "messages", "log=mail"),
+    *(("partition", "offset"), _fill_log, _add_messages),
+)
+SOURCES = {"history": HISTORY, "log": LOG}
+
+
+def _places_by_pyarrow(lake: Path, source: Source = HISTORY) -> Counter[str]:
+    dataset = Lake(lake).table(source.table).open().to_pyarrow_dataset()
+    rows = dataset.to_table(columns=list(source.columns)).to_pylist()
+    return Counter(":".join(map(str, row.values())) for row in rows)
+
+
+def _places_by_duckdb(lake: Path, source: Source = HISTORY) -> Counter[str]:
+    dataset = Lake(lake).table(source.table).open().to_pyarrow_dataset()
+    columns = ", ".join(f"lake.{name}" for name in source.columns)
+    rows = duckdb.connect().register("lake", dataset).sql(f"SELECT {columns} FROM lake")
+    return Counter(":".join(map(str, row)) for row in rows.fetchall())
+
+
+def _places_by_spark(lake: Path, source: Source = HISTORY) -> Counter[str]:
     program = (
         "import sys, penstock.spark as ps\n"
-        "rows = ps.lake(sys.argv[1], spark=ps.session('local[2]')).select('place').toArrow()\n"
-        "print(*rows['place'].to_pylist())\n"
+        "lake, table, *columns = sys.argv[1:]\n"
+        "rows = ps.lake(lake, table, spark=ps.session('local[2]')).select(*columns)\n"
+        "for row in rows.toArrow().to_pylist(): print(*row.values(), sep=':')\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program, str(lake)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program, str(lake), source.table, *source.columns],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return Counter(done.stdout.split())
