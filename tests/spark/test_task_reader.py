@@ -56,5 +56,5 @@ def test_an_empty_queue_has_no_rows(reader: TaskReader, queue: penstock.Queue) -
 def test_a_log_is_not_read_as_a_queue(reader: TaskReader, ps: penstock.Penstock) -> None:
     ps.log("mail").append(b"x")
 
-    with pytest.raises(WrongKind, match="'mail' is a log, .*; read it with the option 'log' inst"):
+    with pytest.raises(WrongKind, match=r"'mail' is a log, .*; read it with the option 'log' inst"):
         reader.partitions()
