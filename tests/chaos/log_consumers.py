@@ -7,7 +7,8 @@ from pathlib import Path
 from threading import Event
 
 import penstock
-from tests.chaos.log_journal import Batch, LogJournal
+from tests.chaos.log_journal import LogJournal
+from tests.log_promises import Batch
 
 JOURNAL = "PENSTOCK_CHAOS_JOURNAL"
 GATE = "PENSTOCK_CHAOS_GATE"

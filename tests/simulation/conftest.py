@@ -11,10 +11,8 @@ from tests.simulation.run import find_bug
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.simulation.jobs_world import JobWorld
     from tests.simulation.mutations import Mutation
-    from tests.simulation.run import Outcome
-    from tests.simulation.world import World
+    from tests.simulation.run import AnyWorld, Outcome
 
 
 class Search:
@@ -27,7 +25,7 @@ class Search:
 
     def __call__(
         self,
-        world: World | JobWorld,
+        world: AnyWorld,
         mutation: Mutation,
         seeds: range,
         steps: int,

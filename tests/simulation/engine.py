@@ -219,7 +219,8 @@ class Engine:
         else:
             ask.sent += 1
             reply = self._execute(command, str(routine), routine.incarnations)
-            if command.script.name != "register_queue" and reply[0] == b"ok":
+            is_settled = routine.incarnations and command.script.name != "register_queue"
+            if is_settled and reply[0] == b"ok":
                 routine.incarnations.discard(Arguments(command).get("incarnation", ""))
             if ask.sent > 1 and command.script.name.startswith("enqueue"):
                 self.happened("duplicate enqueue absorbed")

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any
 
 from penstock.store.script import SIMULATED, scripts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,43 @@ class Mutation:
     def is_effective(self) -> bool:
         """Whether the text to be changed is still there."""
         return any(self.old in script.text(SIMULATED) for script in scripts())
+
+    @contextmanager
+    def in_code(self) -> Iterator[None]:
+        """While this lasts, code that is no script has the bug."""
+        yield
+
+
+@dataclass(frozen=True)
+class CodeMutation(Mutation):
+    """One change to the text of a method."""
+
+    owner: type
+    method: str
+
+    def __call__(self, text: str) -> str:
+        return text
+
+    @property
+    def is_effective(self) -> bool:
+        return self.old in self._source
+
+    @contextmanager
+    def in_code(self) -> Iterator[None]:
+        known = vars(self.owner)[self.method]
+        scope: dict[str, Any] = {}
+        text = "from __future__ import annotations\n" + self._source.replace(self.old, self.new)
+        exec(text, vars(sys.modules[self.owner.__module__]), scope)
+        setattr(self.owner, self.method, scope[self.method])
+        try:
+            yield
+        finally:
+            setattr(self.owner, self.method, known)
+
+    @property
+    def _source(self) -> str:
+        known: Any = vars(self.owner)[self.method]
+        return dedent(inspect.getsource(getattr(known, "fget", known)))
 
 
 MUTATIONS = [

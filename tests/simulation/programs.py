@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from penstock.client.client import AsyncPenstock
 from penstock.connection.store import AsyncStore
@@ -35,6 +36,15 @@ class Ask:
         return reply
 
 
+class Reading:
+    """A command of Redis that only reads, in the form of one of ours."""
+
+    def __init__(self, key: str, parts: tuple[Any, ...]) -> None:
+        self.script = SimpleNamespace(name=parts[0])
+        self.keys = (key,)
+        self.arguments = parts
+
+
 class Sleep:
     """Time passes, until something has come true if that is sooner."""
 
@@ -53,6 +63,9 @@ class SimulatedStore(AsyncStore):
         self, command: Command[Any], retry_for_s: float | None, meanwhile: Meanwhile = None
     ) -> list[Any]:
         return await Ask(command)
+
+    async def call(self, key: str, *parts: bytes | str | int) -> Any:
+        return await Ask(cast("Any", Reading(key, parts)))
 
 
 class SilentHeartbeat:

@@ -1,4 +1,6 @@
-"""Runs seeds: `python -m tests.simulation.run [--jobs] --seed N --trace`, or `--seeds A-B`."""
+"""Runs seeds: `python -m tests.simulation.run --seed N --trace`, or `--seeds A-B`; with `--jobs` or
+`--logs` in the place of plain tasks.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +18,8 @@ from tests.servers import RedisServer
 from tests.simulation.engine import describe
 from tests.simulation.jobs_scheduler import JobScheduler
 from tests.simulation.jobs_world import JobWorld
+from tests.simulation.logs_scheduler import LogScheduler
+from tests.simulation.logs_world import LogWorld
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.server import Scripts, Server, Violated
 from tests.simulation.world import World
@@ -26,8 +30,12 @@ if TYPE_CHECKING:
     from tests.simulation.mutations import Mutation
 
 STEPS = 300
+LOG_STEPS = 800
+"""A group takes its time: most requests only say that somebody is still there."""
 
 W = TypeVar("W", bound=Server)
+AnyWorld = World | JobWorld | LogWorld
+AnyScheduler = Scheduler | JobScheduler | LogScheduler
 
 
 @dataclass
@@ -45,7 +53,7 @@ class Outcome:
 
 
 def run_seeds(
-    world: World | JobWorld,
+    world: AnyWorld,
     seeds: Iterable[int],
     steps: int = STEPS,
     *,
@@ -75,7 +83,7 @@ def run_seeds(
 
 
 def find_bug(
-    world: World | JobWorld,
+    world: AnyWorld,
     mutation: Mutation,
     seeds: Iterable[int],
     steps: int = STEPS,
@@ -90,7 +98,8 @@ def find_bug(
     seen = 0
     try:
         for seed in (mutation.seed, *seeds):
-            outcome = run_seeds(world, [seed], steps, is_blind=is_blind)
+            with mutation.in_code():
+                outcome = run_seeds(world, [seed], steps, is_blind=is_blind)
             seen += 1
             if any(says in failure for failure in outcome.failures):
                 return outcome
@@ -99,10 +108,10 @@ def find_bug(
     return Outcome(seeds=seen)
 
 
-def _scheduler(
-    world: World | JobWorld, seed: int, is_blind: bool = False
-) -> Scheduler | JobScheduler:
-    """Jobs have no reference, so there is nothing to leave out."""
+def _scheduler(world: AnyWorld, seed: int, is_blind: bool = False) -> AnyScheduler:
+    """Jobs and logs have no reference, so there is nothing to leave out."""
+    if isinstance(world, LogWorld):
+        return LogScheduler(world, seed)
     if isinstance(world, JobWorld):
         return JobScheduler(world, seed)
     return Scheduler(world, seed, is_blind)
@@ -124,20 +133,21 @@ def private_world(kind: type[W]) -> Iterator[W]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", action="store_true", help="jobs, in the place of plain tasks")
+    parser.add_argument("--logs", action="store_true", help="a log, in the place of plain tasks")
     parser.add_argument("--seed", type=int, help="run one seed")
     parser.add_argument("--seeds", default="0-199", help="run a range of seeds, such as 0-199")
-    parser.add_argument("--steps", type=int, default=STEPS, help="requests before healing")
+    parser.add_argument("--steps", type=int, help="requests before healing")
     parser.add_argument("--trace", action="store_true", help="print every step of a single seed")
     options = parser.parse_args()
-    kind: type[World | JobWorld] = JobWorld if options.jobs else World
+    steps = options.steps or (LOG_STEPS if options.logs else STEPS)
+    kind: type[AnyWorld] = JobWorld if options.jobs else LogWorld if options.logs else World
     with private_world(kind) as world:
         if options.seed is not None:
-            return _run_one(world, options.seed, options.steps, options.trace)
+            return _run_one(world, options.seed, steps, options.trace)
         first, _, last = options.seeds.partition("-")
         began_at = time.monotonic()
-        outcome = run_seeds(
-            world, range(int(first), int(last) + 1), options.steps, stop_at=sys.maxsize
-        )
+        seeds = range(int(first), int(last) + 1)
+        outcome = run_seeds(world, seeds, steps, stop_at=sys.maxsize)
         took_s = time.monotonic() - began_at
     for failure in outcome.failures:
         sys.stdout.write(f"{failure}\n\n")
@@ -151,7 +161,7 @@ def main() -> int:
     return 1 if outcome.failures else 0
 
 
-def _run_one(world: World | JobWorld, seed: int, steps: int, is_traced: bool) -> int:
+def _run_one(world: AnyWorld, seed: int, steps: int, is_traced: bool) -> int:
     scheduler = _scheduler(world, seed)
     verdict: BaseException | str = "nothing wrong"
     try:

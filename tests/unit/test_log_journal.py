@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.chaos.log_journal import Batch, Entry, check
+from tests.chaos.log_journal import Entry, check
+from tests.log_promises import Batch
 
 IDS = ["1-0", "2-0", "3-0"]
 
