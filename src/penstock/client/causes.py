@@ -27,7 +27,7 @@ _DIGEST_BYTES = 16
 
 class Delivery:
     """Messages that a consumer is given at once. As a context manager: what is sent meanwhile is
-    sent for the first of them, unless another is named.
+    sent for all of them together, unless one is named.
     """
 
     __slots__ = ("_before", "_counts", "_ids", "_lock", "group", "log", "messages")
@@ -38,13 +38,13 @@ class Delivery:
         self.messages = messages
         self._ids: frozenset[str] | None = None
         self._lock = threading.Lock()
-        self._counts: dict[tuple[str, bytes], _Count] = {}
-        """how often each message has sent what"""
+        self._counts: dict[tuple[str, str, bytes], _Count] = {}
+        """how often which messages have sent what"""
         self._before: _Cause | None = None
 
     def __enter__(self) -> Delivery:
         self._before = _current.get()
-        self.begin(self.messages[0])
+        _current.set(self.whole)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -52,27 +52,39 @@ class Delivery:
 
     def begin(self, message: Message) -> None:
         """From now on, what is sent is sent for this message."""
-        _current.set(_Cause(self, message))
+        _current.set(_Cause(self, message, message))
+
+    @property
+    def whole(self) -> _Cause:
+        """All messages. The last one counts too: what is sent for more messages than before may say
+        the same, and must not be taken for what was sent then.
+        """
+        return _Cause(self, self.messages[0], self.messages[-1])
 
     def has(self, message: Message) -> bool:
         if self._ids is None:
             self._ids = frozenset(one.id for one in self.messages)
         return message.partition == self.messages[0].partition and message.id in self._ids
 
-    def take(self, message: Message, content: bytes) -> int:
-        """How often this content was sent for a message before."""
+    def take(self, cause: _Cause, content: bytes) -> int:
+        """How often this content was sent for the same messages before."""
         with self._lock:
-            return self._counts.setdefault((message.id, content), _Count()).take()
+            return self._counts.setdefault((*cause.ids, content), _Count()).take()
 
-    def give_back(self, message: Message, content: bytes, number: int) -> None:
+    def give_back(self, cause: _Cause, content: bytes, number: int) -> None:
         """It was not sent after all, or nobody knows whether it was."""
         with self._lock:
-            self._counts[message.id, content].give_back(number)
+            self._counts[(*cause.ids, content)].give_back(number)
 
 
 class _Cause(NamedTuple):
     delivery: Delivery
-    message: Message
+    first: Message
+    last: Message
+
+    @property
+    def ids(self) -> tuple[str, str]:
+        return self.first.id, self.last.id
 
 
 _current: ContextVar[_Cause | None] = ContextVar("penstock_cause", default=None)
@@ -119,7 +131,7 @@ class CausedJobs:
         self._delivery = delivery
         self._queue = queue
         self._options = options
-        self._taken: list[tuple[Message, bytes, int]] = []
+        self._taken: list[tuple[_Cause, bytes, int]] = []
 
     def make(self, data: bytes, words: tuple[str, ...]) -> CausedJob:
         """Jobs are told apart by what is sent, not by when: a consumer may send in another order
@@ -128,19 +140,17 @@ class CausedJobs:
         """
         delivery, options = self._delivery, self._options
         now = _current.get()
-        message = delivery.messages[0]
-        if now is not None and now.delivery is delivery:
-            message = now.message
+        cause = now if now is not None and now.delivery is delivery else delivery.whole
         told = [self._queue, options.type, options.priority, options.tenant, options.key]
         about = json.dumps([*told, sorted(options.tags)]).encode()
         content = blake2b(about + b"\0" + data, digest_size=_DIGEST_BYTES).digest()
-        number = delivery.take(message, content)
-        self._taken.append((message, content, number))
-        origin = [delivery.log, delivery.group, message.partition, message.id, number]
+        number = delivery.take(cause, content)
+        self._taken.append((cause, content, number))
+        origin = [delivery.log, delivery.group, cause.first.partition, *cause.ids, number]
         digest = blake2b(
             json.dumps(origin).encode() + b"\0" + content, digest_size=_DIGEST_BYTES
         ).digest()
-        return CausedJob(data, words, derived_id(id_key(message.id)[0], digest), digest)
+        return CausedJob(data, words, derived_id(id_key(cause.first.id)[0], digest), digest)
 
     def give_back(self, sent: int) -> None:
         """Only the first so many were sent: the others have not been sent yet."""
