@@ -5,6 +5,8 @@ message comes.
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +93,17 @@ def test_an_async_client_sends_for_a_message_too(
     assert first == again
     assert len(set(first)) == 4
     assert ps.jobs("mail").counts()["ready"] == 4
+
+
+def test_a_pool_knows_the_message_only_if_it_is_given_the_context(mail: penstock.Jobs) -> None:
+    def send() -> bool:
+        return mail.add("email", 1).is_new
+
+    with given(), ThreadPoolExecutor(1) as pool:
+        assert [pool.submit(send).result() for _ in range(2)] == [True, True]
+        assert pool.submit(copy_context().run, send).result()
+    with given():
+        assert not send()
 
 
 def test_ids_begin_with_the_time_of_the_message(mail: penstock.Jobs) -> None:
