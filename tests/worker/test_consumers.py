@@ -243,6 +243,16 @@ def test_a_worker_that_is_paused_reads_nothing_and_keeps_its_partitions(
     pumps = list(pumps_of(worker))
     clicks.append(b"second", partition=0)
     clicks.append(b"third", partition=1)
+    others: list[bytes] = []
+
+    @penstock.consumer("clicks", "others")
+    def other(message: penstock.Message) -> None:
+        others.append(message.body)
+
+    consume(other)
+    wait_for(lambda: len(others) == 3)
+    assert read == [b"first"]
+
     ps.resume_worker("ant")
 
     wait_for(lambda: len(read) == 3)
