@@ -58,7 +58,9 @@ spark.stop()
 """
 
 
-@pytest.mark.parametrize("target", [("queue", "mail", "payload"), ("log", "clicks", "body")])
+@pytest.mark.parametrize(
+    "target", [("queue", "mail", "payload"), ("log", "clicks", "body")], ids=["queue", "log"]
+)
 def test_a_slow_task_with_a_speculative_twin_sends_its_rows_once(
     target: tuple[str, str, str],
     server: RedisServer,
