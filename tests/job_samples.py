@@ -87,7 +87,7 @@ def sample_job_commands(
         jobs.join_jobs(queue, operation, "w4", ["sms", "fax"]),
         jobs.start_jobs(queue, operation, "w1", 10, wait=True),
         jobs.report_jobs(queue, operation, "w1", reports(processes), 2, wait=True),
-        jobs.leave_jobs(queue, operation, "w1", is_lost=True),
+        jobs.leave_jobs(queue, operation, "w1", is_lost=True, known=_ids("once", "held")),
         jobs.note_job(queue, operation, "w1", processes["held"], b"[9, null]", [b"c", b"d"]),
         jobs.find_cancelled(queue, "w1"),
         jobs.find_handed(queue, "w1", [processes["held"], processes["token"]]),

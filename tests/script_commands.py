@@ -15,7 +15,7 @@ PERMITTED = {
     },
     "jobs": {
         "DEL", "UNLINK", "EXISTS", "GET", "SET", "TIME",
-        "LLEN", "LINDEX", "LPUSH", "RPUSH", "LPOP", "LRANGE", "LTRIM", "LPOS",
+        "LLEN", "LINDEX", "LPUSH", "RPUSH", "LPOP", "LRANGE", "LTRIM", "LPOS", "LSET",
         "HGET", "HMGET", "HSET", "HDEL", "HLEN", "HEXISTS", "HINCRBY", "HSCAN", "HRANDFIELD",
         "SADD", "SREM", "SPOP", "SCARD", "SISMEMBER", "SRANDMEMBER",
         "ZADD", "ZREM", "ZCARD", "ZSCORE", "ZCOUNT", "ZRANGE", "ZRANGEBYSCORE", "ZREVRANGEBYSCORE",

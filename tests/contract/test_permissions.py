@@ -15,11 +15,11 @@ from penstock.store.script import scripts
 from tests.conftest import EVERY_VERSION
 from tests.kinds import SAMPLES, each_kind
 from tests.redis_users import redis_user
-from tests.servers import OLDEST
+from tests.servers import OLDEST, RedisCluster
 
 if TYPE_CHECKING:
     from penstock.store.keys import NamespaceKeys
-    from tests.servers import RedisCluster, RedisServer
+    from tests.servers import RedisServer
     from tests.stored import Stored
 
 USED = frozenset().union(*(commands_of(script) for script in scripts()))
@@ -49,6 +49,20 @@ def test_each_single_command_that_is_denied_is_found(
             }
             assert command in found.denied
         assert stored.everything() == {}
+
+
+@on_every_version
+def test_a_subscription_that_is_denied_is_found_before_anybody_listens(
+    any_store: RedisServer | RedisCluster, namespace: str, stored: Stored
+) -> None:
+    with redis_user(any_store, "allkeys", "allchannels", "+@all", "-subscribe") as user:
+        if isinstance(any_store, RedisCluster):
+            user.set("-ssubscribe")
+        with penstock.connect(user.url, namespace=namespace) as ps:
+            with pytest.raises(PermissionMissing, match=r"may not run S?SUBSCRIBE on"):
+                ps.worker().start()
+
+            assert stored.everything() == {}
 
 
 @on_every_version

@@ -95,3 +95,12 @@ def test_the_job_of_a_frozen_worker_is_run_by_another_and_counts_no_crash(shell:
     [attempt] = info["failed_attempts"]
     assert attempt["outcome"] == "lapsed"
     assert "lease had lapsed, and nobody has reported its death" in attempt["error"]["message"]
+
+    child_of(frozen).send_signal(signal.SIGCONT)
+
+    wait_for(lambda: "lease had lapsed, but lived" in lapse(shell, job))
+
+
+def lapse(shell: Shell, job: str) -> str:
+    [attempt] = show(shell, job)["failed_attempts"]
+    return str(attempt["error"]["message"])

@@ -169,6 +169,28 @@ def test_a_worker_that_lost_its_jobs_says_nothing_about_them(
     check_jobs(ps.store, ps.keys.queue("mail"))
 
 
+def test_a_worker_whose_lapse_a_peer_has_noted_corrects_that_it_lived(
+    ps: penstock.Penstock, serve: Serve, gate: Gate
+) -> None:
+    worker = serve(gate.function, heartbeat_ms=50)
+    [job] = send(gate, ps, "stolen")
+    wait_for(lambda: gate.came == ["stolen"])
+
+    ps.fail_worker(worker.id)
+
+    wait_for(lambda: "had lapsed, but lived;" in said_of_attempt(job))
+    gate.is_open.set()
+    assert job.result(20) == "stolen"
+    assert [(a.number, a.outcome) for a in job.attempts()] == [(1, "lapsed")]
+    check_jobs(ps.store, ps.keys.queue("mail"))
+
+
+def said_of_attempt(job: penstock.Job[Any]) -> str:
+    """Why the only attempt that went wrong did."""
+    [attempt] = job.attempts() or [None]
+    return attempt.error.message if attempt and attempt.error else ""
+
+
 def test_a_paused_worker_starts_nothing_also_after_a_restart(
     ps: penstock.Penstock, serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:

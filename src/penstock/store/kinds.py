@@ -83,10 +83,12 @@ class Leave(Protocol):
         is_lost: bool,
         error: bytes,
         has_died: bool = False,
+        known: Sequence[int] = (),
     ) -> Command[Returned | KindName]:
         """The answer is the name of another kind, and nothing has happened, if the queue holds
         that. `error` is kept with what was lost, where that has a record; `has_died` says that the
-        worker is known to be dead, and has not only failed to renew its lease.
+        worker is known to be dead, and has not only failed to renew its lease. `known` is what the
+        worker itself says that it held, which a peer may have given back already.
         """
 
 
@@ -114,6 +116,7 @@ def _leave_tasks(
     is_lost: bool,
     error: bytes,
     has_died: bool = False,
+    known: Sequence[int] = (),
 ) -> Command[Returned | KindName]:
     return queues.leave_queue(keys, operation, worker, is_lost)
 

@@ -40,9 +40,9 @@ READS = frozenset({
 })
 """Commands of scripts that change nothing and tell nobody."""
 WRITES = frozenset({
-    "DEL", "HDEL", "HINCRBY", "HSET", "LPOP", "LPUSH", "LREM", "LTRIM", "PERSIST", "PEXPIRE",
-    "RPOP", "RPUSH", "SADD", "SET", "SPOP", "SREM", "UNLINK", "XADD", "XDEL", "XTRIM", "ZADD",
-    "ZREM", "ZREMRANGEBYSCORE",
+    "DEL", "HDEL", "HINCRBY", "HSET", "LPOP", "LPUSH", "LREM", "LSET", "LTRIM", "PERSIST",
+    "PEXPIRE", "RPOP", "RPUSH", "SADD", "SET", "SPOP", "SREM", "UNLINK", "XADD", "XDEL", "XTRIM",
+    "ZADD", "ZREM", "ZREMRANGEBYSCORE",
 })
 """The others, but for those that tell. Listed here, as to read them off all scripts takes half a
 second, which no process should pay that may do everything; a test compares the lists.
@@ -66,7 +66,7 @@ _SUBSCRIBE = {"channels": "SUBSCRIBE", "sharded_channels": "SSUBSCRIBE"}
 _TRIES: dict[str, tuple[str, ...]] = {
     "HDEL": ("f",), "HEXISTS": ("f",), "HGET": ("f",), "HMGET": ("f",), "HSCAN": ("0",),
     "LINDEX": ("0",), "LPOS": ("e",), "LRANGE": ("0", "0"), "LREM": ("0", "e"),
-    "LTRIM": ("0", "0"), "PEXPIRE": ("1",), "SISMEMBER": ("m",), "SREM": ("m",),
+    "LSET": ("0", "e"), "LTRIM": ("0", "0"), "PEXPIRE": ("1",), "SISMEMBER": ("m",), "SREM": ("m",),
     "XRANGE": ("-", "+"), "XREVRANGE": ("+", "-"), "XTRIM": ("MAXLEN", "0"), "ZCOUNT": ("0", "0"),
     "XDEL": ("1-1",),
     "ZRANGE": ("0", "0"), "ZRANGEBYLEX": ("-", "+"), "ZRANGEBYSCORE": ("0", "0"), "ZREM": ("m",),
@@ -125,6 +125,8 @@ class Probe:
         self.key = queue.named("memory", "probe")
         self._channel = queue.events
         self._dialect = dialect
+        self.subscribe = (_SUBSCRIBE[dialect.channels], self._channel)
+        """what tells before Redis 7 whether the user may listen"""
 
     def request(self, can_check: bool) -> Sequence[str]:
         """The command that asks; `can_check` says that the server is at least Redis 7. Its answer

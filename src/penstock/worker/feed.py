@@ -340,11 +340,16 @@ class Feed:
         return max(0, len(self.held) - len(self.outcomes))
 
     @property
-    def processes(self) -> set[int]:
+    def contexts(self) -> list[Context]:
         """Those that it knows of: held, or being reported."""
         request = self._exchange.request
         reported = [*(self._exchange.reporting or ()), *(request.contexts if request else ())]
-        return {*self.held, *(context.token for context in reported)}
+        return [*self.held.values(), *reported]
+
+    @property
+    def processes(self) -> set[int]:
+        """The same, by their numbers."""
+        return {context.token for context in self.contexts}
 
     @property
     def asking(self) -> Request | None:

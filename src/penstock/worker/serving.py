@@ -167,6 +167,14 @@ class Serving:
         for pump in list(self.pumps):
             await pump.stop_accepting()
 
+    def held_jobs(self) -> dict[str, list[int]]:
+        """The jobs that this worker holds, as far as it knows, by queue."""
+        return {
+            pump.source.queue: pump.source.ids_of(pump.feed.contexts)
+            for pump in self.pumps
+            if isinstance(pump.source, JobSource)
+        }
+
     async def end(self) -> None:
         """Serve nothing any more."""
         if self.handoff is not None:

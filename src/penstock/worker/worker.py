@@ -256,11 +256,12 @@ class Worker:
             is_broken = self.owns_loop and not self._is_abandoned
             raise
         finally:
+            held = serving.held_jobs()
             await serving.end()
             if is_broken:
                 await arun_blocking(session.heartbeat.stop)
             else:
-                await self._leave(session)
+                await self._leave(session, held)
             self._is_registered = False
 
     async def _join(self, session: AsyncWorkerSession) -> list[str]:
@@ -327,14 +328,14 @@ class Worker:
         except TimeoutError:
             log.warning("grace time is over id=%s running=%d", session.id, serving.load)
 
-    async def _leave(self, session: AsyncWorkerSession) -> None:
+    async def _leave(self, session: AsyncWorkerSession, held: dict[str, list[int]]) -> None:
         if self._is_abandoned:
             await arun_blocking(session.heartbeat.stop)
         elif session.lease.is_lost:
             await arun_blocking(session.heartbeat.stop)
             log.warning("lease lost, starting again under a new name id=%s", session.id)
             # A peer may be about to do the same; doing it twice is harmless, and now is sooner.
-            await session.abandon()
+            await session.abandon(held)
         elif self._stops and await self._end_work():
             # The lease is kept until the process is gone.
             log.warning("what still ran is given back when the process is gone id=%s", session.id)

@@ -31,7 +31,7 @@ from penstock.store.commands.workers import lease_lost
 from penstock.store.kinds import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
 
     from penstock.client._async.client import AsyncPenstock
@@ -174,10 +174,14 @@ class AsyncWorkerSession:
         )
         return self._processes(queue, claim), claim.refused
 
-    async def abandon(self) -> None:
-        """Give everything up after the lease was lost, also where nobody knows of this worker."""
+    async def abandon(self, held: Mapping[str, Sequence[int]] | None = None) -> None:
+        """Give everything up after the lease was lost, also where nobody knows of this worker.
+
+        `held` are the jobs that it held, by queue: where a peer was first, their records say that
+        nobody has reported a death, and are told now that this worker has lived.
+        """
         for queue, kind in sorted(self._queues.items()):
-            await self._leave(queue, kind, is_lost=True)
+            await self._leave(queue, kind, is_lost=True, known=(held or {}).get(queue, ()))
         await self._client.fail_worker(self.id)
 
     async def stop(self) -> None:
@@ -199,9 +203,12 @@ class AsyncWorkerSession:
     ) -> None:
         await self.stop()
 
-    async def _leave(self, queue: str, kind: Kind, is_lost: bool) -> None:
+    async def _leave(
+        self, queue: str, kind: Kind, is_lost: bool, known: Sequence[int] = ()
+    ) -> None:
         error = pack_error(lapse_of(has_lived=True)) if is_lost else b""
-        await leave_queue(self._store, self._keys.queue(queue), self.id, kind.name, is_lost, error)
+        keys = self._keys.queue(queue)
+        await leave_queue(self._store, keys, self.id, kind.name, is_lost, error, known=known)
 
     def _processes(self, queue: str, claim: Claim[bytes]) -> list[AsyncProcess]:
         if claim.word == "not_working":

@@ -16,6 +16,8 @@ from penstock.store.commands import workers
 from penstock.store.kinds import stored_kind
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.connection.store import Store
     from penstock.store.keys import NamespaceKeys, QueueKeys
 
@@ -53,8 +55,9 @@ def leave_queue(
     is_lost: bool,
     error: bytes = b"",
     has_died: bool = False,
+    known: Sequence[int] = (),
 ) -> Returned:
-    """Take a worker off a queue; what it holds goes back.
+    """Take a worker off a queue; what it holds goes back. `known` is what it knows it held.
 
     `kind` is what the queue held when the worker joined it, or empty. It may have been deleted and
     made anew since; then the queue itself says what it holds.
@@ -64,7 +67,15 @@ def leave_queue(
     while True:
         leave = stored_kind(kind).leave
         left = store.run_once(
-            partial(leave, queue, worker=worker, is_lost=is_lost, error=error, has_died=has_died)
+            partial(
+                leave,
+                queue,
+                worker=worker,
+                is_lost=is_lost,
+                error=error,
+                has_died=has_died,
+                known=known,
+            )
         )
         if isinstance(left, Returned):
             return left

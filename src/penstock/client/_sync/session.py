@@ -33,7 +33,7 @@ from penstock.store.commands.workers import lease_lost
 from penstock.store.kinds import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
 
     from penstock.client._sync.client import Penstock
@@ -176,10 +176,14 @@ class WorkerSession:
         )
         return self._processes(queue, claim), claim.refused
 
-    def abandon(self) -> None:
-        """Give everything up after the lease was lost, also where nobody knows of this worker."""
+    def abandon(self, held: Mapping[str, Sequence[int]] | None = None) -> None:
+        """Give everything up after the lease was lost, also where nobody knows of this worker.
+
+        `held` are the jobs that it held, by queue: where a peer was first, their records say that
+        nobody has reported a death, and are told now that this worker has lived.
+        """
         for queue, kind in sorted(self._queues.items()):
-            self._leave(queue, kind, is_lost=True)
+            self._leave(queue, kind, is_lost=True, known=(held or {}).get(queue, ()))
         self._client.fail_worker(self.id)
 
     def stop(self) -> None:
@@ -201,9 +205,10 @@ class WorkerSession:
     ) -> None:
         self.stop()
 
-    def _leave(self, queue: str, kind: Kind, is_lost: bool) -> None:
+    def _leave(self, queue: str, kind: Kind, is_lost: bool, known: Sequence[int] = ()) -> None:
         error = pack_error(lapse_of(has_lived=True)) if is_lost else b""
-        leave_queue(self._store, self._keys.queue(queue), self.id, kind.name, is_lost, error)
+        keys = self._keys.queue(queue)
+        leave_queue(self._store, keys, self.id, kind.name, is_lost, error, known=known)
 
     def _processes(self, queue: str, claim: Claim[bytes]) -> list[Process]:
         if claim.word == "not_working":

@@ -185,10 +185,12 @@ def leave_jobs(
     is_lost: bool,
     error: bytes = b"",
     has_died: bool = False,
+    known: Sequence[int] = (),
 ) -> Command[Returned | KindName]:
     """Take a worker off the queue and give each job that it holds back to its old place; the answer
     is `tasks` if the queue holds those, which `leave_queue` is for. `error` is kept with the jobs
-    that were lost. They count a crash if the worker is known to have died, else a lapse.
+    that were lost. They count a crash if the worker is known to have died, else a lapse. `known`
+    are jobs that the worker knows it held; if a peer was first, `error` is kept with their lapses.
     """
 
     def decode(reply: list[Any]) -> Returned | KindName:
@@ -202,7 +204,7 @@ def leave_jobs(
     return Command(
         LEAVE_JOBS,
         (keys.memory(operation.lane), keys.meta, keys.running(worker)),
-        (operation.number, worker, int(is_lost) + int(is_lost and has_died), error),
+        (operation.number, worker, int(is_lost) + int(is_lost and has_died), error, *known),
         decode,
     )
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.client.functions import run_job
 from penstock.codec.handed_out import open_handed_over
+from penstock.codec.ids import id_number
 from penstock.connection.wire import join_packed, pack_ahead
 from penstock.executors.job_context import JobContext
 from penstock.model.claims import Claim
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 _FAILURES = ("failed", "final", "crashed")
 _MOST_LINES = 1000
 """of the log of a job, in one request"""
+_MOST_KNOWN = 1000
+"""jobs of which a worker that lost its lease says that it lives"""
 
 
 class JobSource(QueueSource):
@@ -55,6 +59,8 @@ class JobSource(QueueSource):
         self.takes_pushed = takes_pushed
         self._functions = functions
         self._cancel = cancel
+        self._refused: deque[Context] = deque(maxlen=_MOST_KNOWN)
+        """what was taken away before it was reported"""
 
     def claim(self, reported: Sequence[Context], limit: int, offer: int) -> Request:
         keys, worker = self.keys, self.worker
@@ -85,10 +91,16 @@ class JobSource(QueueSource):
         finished = failed = 0
         for context in reported:
             if refused and context.token in refused:
+                self._refused.append(context)
                 continue
             finished += context.outcome == "done"
             failed += context.outcome in _FAILURES
         return Told(finished, failed)
+
+    def ids_of(self, held: Iterable[Context]) -> list[int]:
+        """The jobs that are held, and those that were when they were taken away."""
+        jobs = [cast("JobContext", context) for context in (*self._refused, *held)]
+        return [id_number(job.handed_out.id) for job in jobs][-_MOST_KNOWN:]
 
     def give_back(self, contexts: Sequence[Context]) -> Request:
         reports = [Report(context.token, "stopped") for context in contexts]

@@ -11,6 +11,8 @@
 -- ARGV[3] lost       int     1: its lease has lapsed, and nobody knows whether it lives; 2: it died, which counts as
 --                            a crash of what it held
 -- ARGV[4] error      bytes   how it died or lapsed, for the records of what it held
+-- ARGV[5] known...   int     jobs that it knows it held, if it tells of them itself: where a peer was first and noted
+--                            a lapse, `error` takes the place of what the peer could say
 --
 -- Returns {'ok', returned, dead}     how many jobs wait again, and how many have come to their end
 --         {'tasks'}                  the queue was made anew as another kind; leave_queue is for those
@@ -18,7 +20,7 @@
 -- include clock channels memory chunks wake model forms
 -- include from jobs: keys queue records changes lines endings damaged limits settle
 local memory, keys, running = KEYS[1], lib.keys_beside(KEYS[2]), KEYS[3]
-local operation, worker, lost, error = unpack(ARGV)
+local operation, worker, lost, error = unpack(ARGV, 1, 4)
 
 local done = lib.recall(memory, operation)
 if done then return done end
@@ -51,6 +53,18 @@ for index, facts in ipairs(all) do
   end
 end
 lib.check_settling(keys, held)
+local corrected = {}
+for index = 5, #ARGV do
+  local key = keys['attempts:'] .. ARGV[index]
+  -- Garbage stays as it is, as it must not keep the worker from leaving.
+  for place, packed in ipairs(redis.pcall('LRANGE', key, 0, lib.ATTEMPTS_KEPT - 1)) do
+    local is_whole, _, attempt, started, ended, outcome, by = pcall(lib.open_attempt, packed)
+    if is_whole and by == worker and outcome == 'lapsed' then
+      local mended = lib.pack_attempt(attempt, started, ended, outcome, by, error)
+      corrected[#corrected + 1] = {key, place - 1, mended}
+    end
+  end
+end
 
 local changes = lib.new_changes()
 lib.allow_when_full(memory)
@@ -62,6 +76,7 @@ redis.call('HDEL', keys.suspects, worker)
 for _, found in ipairs(unreadable) do lib.set_aside_held(keys, changes, running, found[1], found[2], now) end
 local back, unparked = lib.settle_jobs(keys, changes, running, worker, held, now)
 lib.write_changes(keys, changes, now)
+for _, found in ipairs(corrected) do redis.call('LSET', unpack(found)) end
 redis.call('DEL', running)
 -- The worker may have been woken for jobs that it never took, or hold the alarm for what falls due next.
 lib.wake_workers(keys.idle, keys['wake:'], math.max(back + unparked, 1))
