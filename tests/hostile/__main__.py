@@ -9,21 +9,21 @@ import pytest
 
 
 class LineForEachCase:
-    """Prints a line when a case has ended, and the reasons of failures below it."""
+    """Prints a line when a case has ended, and all of what went wrong below the last one."""
 
     def __init__(self) -> None:
-        self.failures = 0
+        self.failures: list[str] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         has_failed = report.failed
         if report.when != "call" and not has_failed:
             return
-        self.failures += has_failed
         word = "FAILED" if has_failed else "ok"
-        sys.stdout.write(f"{word:7}{_sentence(report.nodeid)}  {report.duration:.1f} s\n")
-        if has_failed:
-            sys.stdout.write(f"{report.longreprtext}\n")
+        line = f"{word:7}{_sentence(report.nodeid)}  {report.duration:.1f} s"
+        sys.stdout.write(line.replace("\n", " ") + "\n")
         sys.stdout.flush()
+        if has_failed:
+            self.failures.append(f"{line}\n{report.longreprtext}\n")
 
 
 def _sentence(nodeid: str) -> str:
@@ -37,7 +37,8 @@ def main(arguments: list[str]) -> int:
     ended = pytest.main(
         [folder, "-o", "addopts=", "-p", "no:terminal", *arguments], plugins=[lines]
     )
-    return int(ended) or int(lines.failures > 0)
+    sys.stdout.write("".join(f"\n{failure}" for failure in lines.failures))
+    return int(ended) or int(bool(lines.failures))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -32,6 +34,28 @@ def test_a_command_with_a_slip_says_what_is_wrong_and_changes_nothing(
     assert ended.returncode == 1
     assert advice in ended.stderr.decode()
     assert shell.json("queue", "list") == []
+
+
+@pytest.mark.parametrize("grace", ["nan", "inf"])
+def test_a_worker_takes_no_grace_time_that_never_ends(shell: Shell, grace: str) -> None:
+    ended = shell.run("worker", "run", "app", "--grace", grace)
+
+    assert ended.returncode == 2
+    assert f"{grace} is no number of seconds" in ended.stderr.decode()
+
+
+def test_commands_work_with_every_stream_closed(shell: Shell) -> None:
+    enqueue = "penstock enqueue mail a <&- >&- 2>&-".replace(
+        "penstock", f"{sys.executable} -m penstock"
+    )
+
+    ended = subprocess.run(
+        enqueue, shell=True, env=shell.environment, cwd=shell.folder, check=False
+    )
+
+    assert ended.returncode == 0
+    [queue] = shell.json("queue", "list")
+    assert (queue["name"], queue["ready"]) == ("mail", 1)
 
 
 def test_a_folder_that_is_closed_for_the_private_server_is_told(

@@ -186,9 +186,8 @@ def test_a_worker_whose_lapse_a_peer_has_noted_corrects_that_it_lived(
 
 
 def said_of_attempt(job: penstock.Job[Any]) -> str:
-    """Why the only attempt that went wrong did."""
-    [attempt] = job.attempts() or [None]
-    return attempt.error.message if attempt and attempt.error else ""
+    """Why attempts that went wrong did."""
+    return "".join(attempt.error.message for attempt in job.attempts() if attempt.error)
 
 
 def test_a_paused_worker_starts_nothing_also_after_a_restart(

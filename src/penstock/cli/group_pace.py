@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from penstock.cli.options import Seconds
 from penstock.cli.render import duration
 from penstock.model.log_pace import Look, Pace, pace
 from penstock.model.workers import worker_name
@@ -23,7 +24,7 @@ over_option = click.option(
     "--over",
     "over_s",
     metavar="S",
-    type=click.FloatRange(0, 3600),
+    type=Seconds(0, 3600),
     default=OVER_S,
     show_default=True,
     help="Look again after S seconds, for rates; 0: no rates.",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from penstock.cli.job_show import json_result, shown_result
-from penstock.cli.options import Target, examples, parse_instant, with_store
+from penstock.cli.options import Seconds, Target, examples, parse_instant, with_store
 from penstock.cli.render import print_json, say
 from penstock.model.jobs import PRIORITIES
 
@@ -144,9 +144,7 @@ base64_option = click.option(
 @base64_option
 @click.option("--id", "id_", metavar="ID", help="Made beforehand, so that twice is harmless.")
 @click.option("--run-at", metavar="TIME", type=parse_instant, help="As 2030-01-31T08:00+01:00.")
-@click.option(
-    "--wait", metavar="S", type=click.FloatRange(0), help="Wait for the result and print it."
-)
+@click.option("--wait", metavar="S", type=Seconds(0), help="Wait for the result and print it.")
 @with_job_options
 @with_store
 def send(

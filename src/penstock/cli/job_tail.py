@@ -11,7 +11,7 @@ import click
 
 from penstock.cli.job_queues import all_jobs
 from penstock.cli.job_show import shown_result
-from penstock.cli.options import Target, examples, with_store
+from penstock.cli.options import Seconds, Target, examples, with_store
 from penstock.cli.render import print_json_line, say
 from penstock.client.client import AsyncPenstock
 from penstock.codec.attempts import open_error
@@ -42,9 +42,7 @@ if TYPE_CHECKING:
     help=f"{', '.join(JOB_EVENT_KINDS[:-1])} or {JOB_EVENT_KINDS[-1]}; may be repeated.",
 )
 @click.option("--limit", metavar="N", type=click.IntRange(1), help="End after N events.")
-@click.option(
-    "--timeout", metavar="S", type=click.FloatRange(0.001), help="End after S silent seconds."
-)
+@click.option("--timeout", metavar="S", type=Seconds(0.001), help="End after S silent seconds.")
 @with_store
 def tail(
     at: Target,

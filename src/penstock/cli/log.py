@@ -11,7 +11,7 @@ import click
 from penstock.cli.enqueue import read_lines
 from penstock.cli.log_lag import lag
 from penstock.cli.log_seek import seek
-from penstock.cli.options import Target, examples, parse_instant, with_store
+from penstock.cli.options import Seconds, Target, examples, parse_instant, with_store
 from penstock.cli.render import (
     counted,
     duration,
@@ -163,7 +163,7 @@ def append(
 @click.option(
     "--timeout",
     metavar="S",
-    type=click.FloatRange(0.001),
+    type=Seconds(0.001),
     help="With --follow: end after S silent seconds.",
 )
 @with_store

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypedDict
 
@@ -21,9 +22,22 @@ from penstock.server.embedded import EmbeddedServer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from click import Context, Parameter
+
     from penstock.connection.settings import Settings
 
 P = ParamSpec("P")
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds that can be waited for: what is no number is in no range."""
+
+    def convert(self, value: Any, param: Parameter | None, ctx: Context | None) -> float:
+        number = float(super().convert(value, param, ctx))
+        if not isfinite(number):
+            self.fail(f"{value} is no number of seconds.", param, ctx)
+        return number
+
 
 # People at a terminal want an error soon; workers are more patient.
 _PATIENCE_S = 5.0

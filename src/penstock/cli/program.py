@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import sys
+from pathlib import Path
 
 import click
 
@@ -66,6 +67,7 @@ for command in (
 
 def main() -> None:
     """The entry point. Exit status: 0 done, 1 not done, 2 not understood, 130 interrupted."""
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that cannot show a character shows its code.
@@ -79,3 +81,10 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         say_error(f"the answer could not be written: {error.strerror}")
         sys.exit(1)
+
+
+def _open_closed_streams() -> None:
+    """A shell can close them (`>&-`). Nothing that is opened later may be taken for one of them."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))

@@ -14,6 +14,7 @@ from rich.text import Text
 from penstock.cli.job_queues import named_jobs, print_unread, readable_jobs, unread_documents
 from penstock.cli.job_send import base64_option, print_sent, read_data, with_job_options
 from penstock.cli.options import (
+    Seconds,
     Target,
     errors_reported,
     examples,
@@ -166,9 +167,7 @@ def remove(at: Target, name: str, queue: str) -> None:
 @schedule.command(epilog=examples("penstock schedule run nightly -q mail --wait 60"))
 @click.argument("name")
 @_queue_option
-@click.option(
-    "--wait", metavar="S", type=click.FloatRange(0), help="Wait for the result and print it."
-)
+@click.option("--wait", metavar="S", type=Seconds(0), help="Wait for the result and print it.")
 @with_store
 def run(at: Target, name: str, queue: str, wait: float | None) -> None:
     """Send its job now.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from penstock.cli.job_queues import check_holds_tasks
-from penstock.cli.options import Target, examples, with_store
+from penstock.cli.options import Seconds, Target, examples, with_store
 from penstock.cli.render import (
     counted,
     json_bytes,
@@ -104,9 +104,7 @@ def retry_dead(at: Target, name: str) -> None:
     help="work, done, cancel or delete; may be repeated. Default: all.",
 )
 @click.option("--limit", metavar="N", type=click.IntRange(1), help="End after N events.")
-@click.option(
-    "--timeout", metavar="S", type=click.FloatRange(0.001), help="End after S silent seconds."
-)
+@click.option("--timeout", metavar="S", type=Seconds(0.001), help="End after S silent seconds.")
 @with_store
 def events(
     at: Target, name: str, kinds: tuple[EventKind, ...], limit: int | None, timeout: float | None

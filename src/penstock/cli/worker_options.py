@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from penstock.cli.options import Seconds
 from penstock.client.environment import parse_size
 from penstock.model.workers import HEARTBEAT_MS, LEASE_MS
 
@@ -19,7 +20,7 @@ grace_option = click.option(
     "--grace",
     "grace_s",
     metavar="S",
-    type=click.FloatRange(0),
+    type=Seconds(0),
     default=30.0,
     show_default=True,
     help="Seconds that running tasks have to end when stopped.",

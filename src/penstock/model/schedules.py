@@ -216,7 +216,10 @@ def describe_schedule(schedule: Schedule) -> str:
 
 def _latest_slot_ms(schedule: Schedule, slot_ms: int, now_ms: int) -> int:
     """The last slot up to `now_ms`, given one, in about as many steps as the time has bits."""
-    latest_ms, bound_ms = slot_ms, now_ms
+    following_ms = next_slot_ms(schedule, slot_ms)
+    if following_ms is None or following_ms > now_ms:
+        return slot_ms  # at once, as nearly always
+    latest_ms, bound_ms = following_ms, now_ms
     while latest_ms < bound_ms:
         middle_ms = (latest_ms + bound_ms) // 2
         following_ms = next_slot_ms(schedule, middle_ms)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import threading
 from contextlib import suppress
 from math import inf
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("penstock.worker")
 
+_FIRED_BESIDE = 10
+"""schedules that are sent at the same time"""
 _REPORT_EVERY_S = 0.005
 
 
@@ -65,6 +68,8 @@ class Pump:
         self._requests: set[asyncio.Task[Any]] = set()
         self._failure: asyncio.Future[None] = self._loop.create_future()
         self._is_between = asyncio.Event()
+        self._is_firing = False
+        """schedules that have fallen due are being sent"""
         self.source.done = self.done
         self.source.noted = self.noted
 
@@ -239,7 +244,10 @@ class Pump:
             for context in step.contexts:
                 self.source.cancel(context)
         elif isinstance(step, Fire):
-            self._start(self._fire(step.schedules))
+            # The same are named with each answer until they have been fired.
+            if not self._is_firing:
+                self._is_firing = True
+                self._start(self._fire(step.schedules))
         else:
             self._start(self._exchange(step, is_aside=step is not self.feed.asking))
 
@@ -305,8 +313,16 @@ class Pump:
     async def _fire(self, schedules: list[str]) -> None:
         assert isinstance(self.source, QueueSource)  # nothing else has schedules
         try:
-            sent = await fire_schedules(self._client, self.source.keys, schedules)
+            # Other workers are told of the same ones.
+            names = random.sample(schedules, len(schedules))
+            parts = [names[start::_FIRED_BESIDE] for start in range(_FIRED_BESIDE)]
+            firing = [
+                fire_schedules(self._client, self.source.keys, part) for part in parts if part
+            ]
+            sent = sum(await asyncio.gather(*firing))
         except Exception as error:
             log.error("a background task failed queue=%s error=%r", self.source.queue, error)
             sent = 0
+        finally:
+            self._is_firing = False
         self.happen(lambda now: self.feed.fired(sent > 0, now))

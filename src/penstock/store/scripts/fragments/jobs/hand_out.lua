@@ -1,6 +1,6 @@
 -- Starting jobs, as both start_jobs and report_jobs do it. A start is remembered by its process ids alone: the jobs
 -- themselves stay until they are finished, so a repeated reply is read from there.
-lib.SCHEDULES_AT_ONCE = 10
+lib.SCHEDULES_AT_ONCE = 100
 
 -- Looks at every key that reporting or starting jobs may write to, and reads what both need to know.
 function lib.guard_work(keys, claim)
