@@ -131,7 +131,7 @@ class RedisMembership(StoredMembership):
             self._lose()
 
     async def _beat(self, joins: bool = False) -> GroupView | None:
-        sent_at = lease_clock()
+        sent_at, held = lease_clock(), set(self._claims)
         view = await self._runner.run(
             log_members.keep_member(
                 self._keys,
@@ -143,9 +143,16 @@ class RedisMembership(StoredMembership):
                 joins=joins,
             )
         )
-        if view is not None:
-            self.lease.renewed(sent_at)
+        if view is None or self._has_lost_one_of(held, view):
+            return None
+        self.lease.renewed(sent_at)
         return view
+
+    def _has_lost_one_of(self, held: set[int], view: GroupView) -> bool:
+        """Whether a partition that is held is not this member's any more. Then it was a member no
+        more for a while, and a copy of a request that came late has made it one again.
+        """
+        return any(p in self._claims and view.owners.get(p) != self.member for p in held)
 
     def _wait_s(self, view: GroupView) -> float:
         """Until the next beat; sooner if a member may be dead then."""
