@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -527,3 +528,22 @@ def test_a_partition_that_stands_still_keeps_no_slot_from_others(
     for body in (b"second", b"third", b"fourth"):
         clicks.append(body, partition=1)
         wait_for(lambda body=body: read[-1] == body, 5.0)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("commit", [0.5, "each"])
+def test_partitions_that_share_one_slot_do_not_wait_for_each_other(
+    clicks: penstock.Log, consume: Callable[..., RunningWorker], commit: Any
+) -> None:
+    """The end of a batch makes room, though nothing of it is reported."""
+    for partition in (0, 1):
+        fill(clicks, 30, partition)
+    read: list[bytes] = []
+
+    @penstock.consumer("clicks", "g", batch=1, commit=commit)
+    async def consumer(messages: list[penstock.Message]) -> None:
+        await asyncio.sleep(0.002)
+        read.extend(message.body for message in messages)
+
+    consume(consumer, concurrency=1)
+
+    wait_for(lambda: len(read) == 60, 15.0)

@@ -148,6 +148,9 @@ class Pump:
         """Report what is done, if it was held back to go with work that now takes longer."""
         if self.feed.outcomes:
             self.happen(self.feed.report)
+            if self.feed.asking is None:
+                # What ends without a request, as messages of a log do, has made room as well.
+                self._serving.room_made(self)
 
     async def stop_accepting(self) -> None:
         """Start nothing more, and let others have what was meant for this worker."""
