@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.coordination.redis import RedisMembership
 from penstock.worker.group_reading import GroupReading
 from penstock.worker.partition_lease import PartitionLease
+from penstock.worker.pump import Pump
 from penstock.worker.sources.logs import LogSource
 from tests.simulation.mutations import CodeMutation, Mutation
 
@@ -21,7 +22,7 @@ LOG_MUTATIONS = [
         "if known ~= tonumber(epoch) then return lib.remember(memory, operation, {'stale'",
         "if false then return lib.remember(memory, operation, {'stale'",
         "was accepted of",
-        seed=11,
+        seed=24,
     ),
     Mutation(
         "a new owner gets the epoch of the old one",
@@ -139,5 +140,14 @@ LOG_MUTATIONS = [
         1,
         GroupReading,
         "_hand_over",
+    ),
+    CodeMutation(
+        "the end of a batch makes no room for other partitions",
+        "if self.feed.asking is None:",
+        "if False:",
+        "not within",
+        373,
+        Pump,
+        "report",
     ),
 ]
