@@ -164,7 +164,7 @@ class Pump:
         """Claim nothing until `go_on`; returns when no claim is under way."""
         with self.lock:
             self.feed.hold_back()
-        while not self.feed.is_between_requests:
+        while not self.feed.is_between_requests and not self.feed.is_closed:
             self._is_between.clear()
             await self._is_between.wait()
 
@@ -189,6 +189,7 @@ class Pump:
             self._timer.cancel()
         for task in self._requests:
             task.cancel()
+        self._is_between.set()  # nobody waits for a request that was cancelled
         if not self._failure.done():
             self._failure.set_result(None)
 

@@ -36,10 +36,13 @@ class StallWatch:
 
     async def give_back_waiting(self) -> None:
         """Return what no handler has begun to the front of its queue."""
-        pumps = list(self._pumps)
+        pumps: list[Pump] = []
         try:
-            for pump in pumps:
-                await pump.hold_back()
+            # Pumps come meanwhile; what is recalled of one that is not held back would be lost.
+            while coming := [pump for pump in self._pumps if pump not in pumps]:
+                pumps += coming
+                for pump in coming:
+                    await pump.hold_back()
             recalled = self._executor.recall()
             for pump in pumps:
                 mine = [context for context in recalled if context.origin is pump.source]
