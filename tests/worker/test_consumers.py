@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -112,6 +113,54 @@ def test_what_is_appended_later_comes_at_once_and_after_a_stop_nothing_comes_aga
     consume(consumer)
     clicks.append(b"again", partition=0)
     wait_for(lambda: read[4:] == [b"again"])
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_each_message_has_the_whole_time_and_one_that_takes_longer_fails(
+    is_async: bool,
+    ps: penstock.Penstock,
+    clicks: penstock.Log,
+    consume: Callable[..., RunningWorker],
+) -> None:
+    fill(clicks, 5)
+    read: list[bytes] = []
+
+    @penstock.consumer("clicks", "g", attempts=1, timeout=1)
+    def in_thread(message: penstock.Message) -> None:
+        read.append(message.body)
+        time.sleep(3 if message.body == b"3" else 0.4)
+
+    @penstock.consumer("clicks", "g", attempts=1, timeout=1)
+    async def on_loop(message: penstock.Message) -> None:
+        read.append(message.body)
+        await asyncio.sleep(3 if message.body == b"3" else 0.4)
+
+    consume(on_loop if is_async else in_thread)
+
+    wait_for(lambda: read[-1:] == [b"4"])
+    assert read == [b"%d" % number for number in range(5)]
+    [error] = list(ps.log("clicks").group("g").errors(0))
+    assert error.message.body == b"3"
+    assert "JobTimeout" in error.reason
+
+
+def test_a_worker_that_is_renewed_after_so_many_batches_has_committed_them(
+    ps: penstock.Penstock, clicks: penstock.Log, consume: Callable[..., RunningWorker]
+) -> None:
+    fill(clicks, 25)
+    batches: list[int] = []
+
+    @penstock.consumer("clicks", "g", batch=5)
+    def read(messages: list[penstock.Message]) -> None:
+        batches.append(len(messages))
+
+    worker = consume(read, max_jobs=2)
+    worker.join()
+
+    assert worker.worker is not None and worker.worker.is_renewed
+    assert batches == [5, 5]
+    ids = [message.id for message in clicks.read(partition=0)]
+    assert offset_of(ps, 0) == ids[9]
 
 
 def test_groups_read_the_same_log_independently(

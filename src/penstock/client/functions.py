@@ -72,17 +72,16 @@ class JobFunction(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
         return self.function(*args, **kwargs)
 
+    def __str__(self) -> str:
+        return f"job {self.type!r}"
+
     def __repr__(self) -> str:
         return f"<job {self.type!r} of queue {self.queue!r}>"
 
     @cached_property
     def path(self) -> str:
-        """How a child process finds it: by its own name, or the one that its module gave it."""
-        module, name = self.function.__module__, self.function.__qualname__
-        known = vars(sys.modules[module]) if module in sys.modules else {}
-        if known.get(name) is not self:
-            name = next((other for other, value in known.items() if value is self), name)
-        return f"{module}:{name}"
+        """How a child process finds it."""
+        return path_of(self, self.function)
 
     def options(self, **settings: Unpack[JobSettings]) -> Sending[P, R]:
         """The same with other options for what is sent next."""
@@ -139,6 +138,17 @@ class JobFunction(Generic[P, R]):
                 raise
             return VERDICT + json.dumps([*judgement, *describe(error)]).encode()
         raise JobCancelled("the job saw that it was cancelled, and returned")
+
+
+def path_of(value: object, function: Callable[..., Any]) -> str:
+    """Where a child process finds what a function has become: by the function's own name, or the
+    one that its module gave it.
+    """
+    module, name = function.__module__, function.__qualname__
+    known = vars(sys.modules[module]) if module in sys.modules else {}
+    if known.get(name) is not value:
+        name = next((other for other, it in known.items() if it is value), name)
+    return f"{module}:{name}"
 
 
 def run_job(data: bytes, context: Any) -> Any:

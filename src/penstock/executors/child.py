@@ -49,6 +49,7 @@ class ChildContext:
         self.job: str = header["job"]
         self.type: str = header["type"]
         self.queue: str = header["queue"]
+        self.worker: str = header["worker"]
         self.token: int = header["token"]
         self.attempt: int = header["attempt"]
         self.timeout_s: float = header["timeout_s"]
@@ -62,6 +63,11 @@ class ChildContext:
         after.
         """
         return self._child.cancelled_run >= self._run
+
+    @property
+    def is_stopping(self) -> bool:
+        """Nothing more is to begin of what can end at no cost."""
+        return self._child.stopped_run >= self._run
 
     def progress(self, payload: object) -> None:
         """Anything that JSON can say."""
@@ -87,6 +93,8 @@ class Child:
         self.pipe = pipe
         self.cancelled_run = 0
         """runs are numbered; a later one is never cancelled before an earlier one has ended"""
+        self.stopped_run = 0
+        """the same for runs that are to begin nothing more"""
         self._parent = parent
         self._pid = os.getpid()
         self._inbox: SimpleQueue[Message] = SimpleQueue()
@@ -167,6 +175,8 @@ class Child:
         for message in messages:
             if message.kind == "cancel":
                 self.cancelled_run = message.header["run"]
+            elif message.kind == "stop":
+                self.stopped_run = message.header["run"]
             else:
                 self._inbox.put(message)
 
@@ -198,8 +208,8 @@ def find(path: str) -> ChildFunction:
         ) from None
     if not hasattr(found, "run_in_child"):
         raise HandlerNotFound(
-            f"{path!r} is not what was decorated with @penstock.job; let the decorated function "
-            "have a name of its own in its module"
+            f"{path!r} is not what was decorated with @penstock.job or @penstock.consumer; let the "
+            "decorated function have a name of its own in its module"
         )
     return found  # type: ignore[no-any-return]
 

@@ -91,6 +91,11 @@ class ChildProcess:
         with suppress(OSError):  # it has ended, and its last messages are still to be read
             self._pipe.send("cancel", run=self._runs)
 
+    def stop(self) -> None:
+        """Tell it to begin nothing more that could be left for later."""
+        with suppress(OSError):
+            self._pipe.send("stop", run=self._runs)
+
     def hear(self, until: float) -> list[Message]:
         """Wait until it sends a message, or ends, or `wake` can be read, or `until` comes, or for
         about a second. Messages about an earlier job are left out.

@@ -52,6 +52,10 @@ class Context:
 
     timeout_s = 0.0
     """how long it may run; 0 is for ever"""
+    moved_at = 0.0
+    """when it began with what it does now, of several things that each have that time; 0: there is
+    one thing
+    """
 
     def __init__(self, origin: Origin, process: int, task: bytes) -> None:
         self.origin = origin
@@ -110,6 +114,16 @@ class Context:
         self._is_cancelled = True
 
     # What follows is for executors.
+
+    @property
+    def for_child(self) -> bytes:
+        """What a child process is given."""
+        return self.task
+
+    @property
+    def must_stop(self) -> bool:
+        """It is to begin nothing more, if it does several things."""
+        return False
 
     @property
     def may_begin(self) -> bool:

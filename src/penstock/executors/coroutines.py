@@ -191,7 +191,11 @@ class CoroutineExecutor:
     async def _wait(self, task: asyncio.Task[_Settled], context: Context) -> object:
         timeout_s = context.timeout_s
         try:
-            await asyncio.wait([task], timeout=timeout_s)
+            left_s = timeout_s
+            while not task.done() and left_s > 0:
+                await asyncio.wait([task], timeout=left_s)
+                # What it is at by now may have begun later than the task.
+                left_s = context.moved_at + timeout_s - perf_counter()
             if task.done():
                 value, error = task.result()
                 if error is not None:

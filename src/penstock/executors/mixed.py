@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.connection.transport import arun_blocking
 from penstock.errors import HandlerNotFound
@@ -14,12 +14,12 @@ from penstock.executors.threads import ThreadExecutor
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from penstock.client.functions import JobFunction
     from penstock.executors.context import Context
     from penstock.executors.job_context import JobContext
 
 
 class Part(Protocol):
+    slots: int
     moved_at: float
 
     @property
@@ -31,17 +31,30 @@ class Part(Protocol):
     def cancel(self, context: Context) -> None: ...
 
 
+class Runnable(Protocol):
+    """A job or a consumer; as text, which one."""
+
+    @property
+    def path(self) -> str:
+        """module:qualname"""
+
+    @property
+    def in_process(self) -> bool: ...
+    @property
+    def is_async(self) -> bool: ...
+
+
 class MixedExecutor:
     """Threads, coroutines and processes behind one number of slots."""
 
     def __init__(
         self,
         slots: int,
-        functions: Sequence[JobFunction[..., Any]],
+        functions: Sequence[Runnable],
         modules: list[str] | None = None,
     ) -> None:
-        """`functions` are all jobs that will run here; `modules` what a child process imports to
-        find them.
+        """`functions` are all jobs and consumers that will run here; `modules` what a child process
+        imports to find them.
         """
         self.slots = slots
         self.threads = ThreadExecutor(slots)
@@ -114,23 +127,36 @@ class MixedExecutor:
         """Tell the job, and end it where it can be ended."""
         self._part(context).cancel(context)
 
-    def _part(self, context: JobContext) -> Part:
-        if context.function.in_process and self._processes is not None:
+    def part_for(self, function: Runnable) -> Part:
+        """Where it runs."""
+        if function.in_process and self._processes is not None:
             return self._processes
-        return self.coroutines if context.function.is_async else self.threads
+        return self.coroutines if function.is_async else self.threads
+
+    def _part(self, context: JobContext) -> Part:
+        return self.part_for(context.function)
 
 
-def _check_importable(functions: Sequence[JobFunction[..., Any]]) -> None:
-    """Refuse at the start what would fail with every job."""
+def _check_importable(functions: Sequence[Runnable]) -> None:
+    """Refuse at the start what would fail each time."""
     for function in functions:
-        if function.in_process and function.path.startswith("__main__:"):
+        if not function.in_process:
+            continue
+        module, _, name = function.path.partition(":")
+        if module == "__main__":
             raise HandlerNotFound(
-                f"job {function.type!r} is to run in a process of its own, which cannot import it "
-                "from the program that was started (__main__); put it into a module with a name, "
-                "and import it from there, or leave out process=True"
+                f"{function} is to run in a process of its own, which cannot import it from the "
+                "program that was started (__main__); put it into a module with a name, and import "
+                "it from there, or leave out process=True"
+            )
+        if "<" in name:  # as in "make.<locals>.inner"
+            raise HandlerNotFound(
+                f"{function} is to run in a process of its own, which cannot import {name!r} from "
+                f"module {module!r}; define it at the top level of the module, or leave out "
+                "process=True"
             )
 
 
-def _modules_of(functions: Sequence[JobFunction[..., Any]]) -> list[str]:
+def _modules_of(functions: Sequence[Runnable]) -> list[str]:
     """What a child process must import to find the functions that run in one."""
     return sorted({function.path.partition(":")[0] for function in functions})

@@ -32,17 +32,23 @@ _KILL_S = 1.0
 
 
 class ProcessJob(Protocol):
-    """What is used of the context of a job."""
+    """What is used of the context of a job, or of messages for a consumer."""
 
     token: int
-    task: bytes
     timeout_s: float
+    moved_at: float
     cpu_s: float
 
     @property
     def path(self) -> str:
         """module:qualname of an object whose `run_in_child` is called"""
 
+    @property
+    def for_child(self) -> bytes:
+        """What `run_in_child` is given."""
+
+    @property
+    def worker(self) -> str: ...
     @property
     def type(self) -> str: ...
     @property
@@ -55,6 +61,10 @@ class ProcessJob(Protocol):
     def must_wait(self) -> bool: ...
     @property
     def is_void(self) -> bool: ...
+    @property
+    def must_stop(self) -> bool:
+        """It is to begin nothing more, if it does several things."""
+
     def skipped(self) -> None: ...
     def returned(self, value: object, began_at: float) -> None: ...
     def raised(self, error: BaseException, began_at: float) -> None: ...
@@ -161,18 +171,19 @@ class ProcessSlot:
     def _run(self, child: ChildProcess, job: ProcessJob, began_at: float) -> Tell | None:
         """None if the child died before the job had begun, as it may between two jobs."""
         child.begin(
-            job.task,
+            job.for_child,
             path=job.path,
             type=job.type,
             job=job.job,
             queue=job.queue,
+            worker=job.worker,
             token=job.token,
             attempt=job.attempt,
             timeout_s=job.timeout_s,
         )
         timeout_at = began_at + job.timeout_s if job.timeout_s > 0 else inf
         cancel_at = kill_at = inf
-        has_begun = False
+        has_begun = is_stopped = False
         verdict: PenstockError | None = None
         while not child.is_gone:
             # Read before the clock, so that a result that came in time counts.
@@ -183,6 +194,11 @@ class ProcessSlot:
                     job.report(message.header["what"], message.header["payload"])
                 elif verdict is None:
                     return _outcome(job, message, began_at)
+            if timeout_at < inf:
+                timeout_at = max(began_at, job.moved_at) + job.timeout_s
+            if not is_stopped and job.must_stop:
+                child.stop()
+                is_stopped = True
             now = perf_counter()
             if now >= kill_at:
                 child.signal(signal.SIGKILL)

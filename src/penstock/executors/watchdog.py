@@ -119,7 +119,11 @@ class Watchdog:
         with self._changed:
             now = perf_counter()
             for context, run in list(self._watched.items()):
-                if run.deadline <= now:
+                if run.deadline <= now < context.moved_at + context.timeout_s:
+                    # It is at something else by now, which has its own time.
+                    deadline = context.moved_at + context.timeout_s
+                    self._watched[context] = run._replace(deadline=deadline)
+                elif run.deadline <= now:
                     context.cpu_s = _cpu_s(run)
                     del self._watched[context]
                     is_replaced = len(self._replaced) < self._limit

@@ -106,6 +106,11 @@ class Message:
         return body, key, headers, at
 
     @property
+    def parts(self) -> list[bytes]:
+        """The id, and then what it was made of."""
+        return [self._id, *self._fields]
+
+    @property
     def place(self) -> tuple[int, int, int]:
         """What messages of several partitions are merged by: time, partition, number."""
         ms, _, number = self._id.partition(b"-")

@@ -13,10 +13,15 @@ from collections.abc import (
     Iterable,
 )
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from penstock.client.causes import Delivery
-from penstock.errors import InvalidArgument
+from penstock.client.functions import JobFunction, path_of
+from penstock.codec.messages import unpack_messages
+from penstock.errors import HandlerNotFound, InvalidArgument
+from penstock.executors.batch_in_child import BatchInChild
+from penstock.model.job_options import check_switch
 from penstock.model.names import check_name, shown
 from penstock.model.retries import Backoff, delay_ms, parse_backoff
 
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from penstock.executors.batch_context import BatchContext
+    from penstock.executors.child import ChildContext
     from penstock.executors.context import Context
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -58,7 +64,16 @@ class Consumer:
     weight: int
     partitions: tuple[int, ...] | None
     is_async: bool
+    in_process: bool
     takes_context: bool
+
+    def __str__(self) -> str:
+        return f"consumer {self.function.__name__!r}"
+
+    @property
+    def path(self) -> str:
+        """How a child process finds the function."""
+        return path_of(self.function, self.function)
 
     @property
     def page(self) -> int:
@@ -86,6 +101,7 @@ def consumer(
     timeout: float = 0.0,
     weight: int = 1,
     partitions: Iterable[int] | None = None,
+    process: bool = False,
 ) -> Callable[[F], F]:
     """Mark a function or coroutine function as a reader of a log.
 
@@ -106,7 +122,11 @@ def consumer(
     A group that is new begins with the oldest message, or with `start="latest"` with what comes
     next. `partitions` are read by this worker and no other, without any assignment; else a worker
     of `weight` 2 gets twice as many as others.
+
+    With `process` it runs in a process of its own, which can be ended when it takes longer than
+    `timeout` seconds. If the process dies, that is a failure like any other.
     """
+    check_switch("process", process)
     check_name("log", log)
     check_name("group", group)
     _check_number("batch", batch, 1, MAX_BATCH, is_optional=True)
@@ -120,6 +140,9 @@ def consumer(
 
     def mark(function: F) -> F:
         _check_function(function)
+        is_async = _is_async(function)
+        if process:
+            _check_for_process(function, is_async)
         made = Consumer(
             function,
             log,
@@ -134,10 +157,13 @@ def consumer(
             _check_seconds("timeout", timeout),
             weight,
             chosen,
-            is_async=_is_async(function),
+            is_async=is_async,
+            in_process=process,
             takes_context=_takes_two(function),
         )
         setattr(function, CONSUMER_MARK, (*getattr(function, CONSUMER_MARK, ()), made))
+        if process:
+            function.run_in_child = partial(run_in_child, function)  # type: ignore[attr-defined]
         return function
 
     return mark
@@ -148,18 +174,33 @@ def run_batch(task: bytes, context: BatchContext) -> Any:
     consumer: Consumer = context.origin.consumer  # type: ignore[attr-defined]
     if consumer.is_async:
         return _run_async(consumer, context)
+    return _run(consumer, context)
+
+
+def run_in_child(function: Callable[..., Any], data: bytes, child: ChildContext) -> bytes:
+    """Give it its messages, in a child process. How far it is, the worker is told on the way."""
+    for consumer in getattr(function, CONSUMER_MARK):
+        if (consumer.log, consumer.group) == (child.queue, child.type):
+            _run(consumer, BatchInChild(child, unpack_messages(data)))
+            return b""
+    raise HandlerNotFound(
+        f"in a child process, {function.__qualname__!r} is no consumer of log {child.queue!r} for "
+        f"group {child.type!r}; let its module name the same log and group wherever it is imported"
+    )
+
+
+def _run(consumer: Consumer, context: BatchContext) -> None:
     with Delivery(consumer.log, consumer.group, context.messages) as delivery:
         if consumer.batch is not None:
             _check_returned(consumer.call(context.messages, context))
-            context.done = len(context.messages)
-            return None
+            context.handled(len(context.messages))
+            return
         for message in context.messages:
             if _must_stop(context):
                 break
             delivery.begin(message)
             _check_returned(consumer.call(message, context))
-            context.done += 1
-    return None
+            context.handled(context.done + 1)
 
 
 async def _run_async(consumer: Consumer, context: BatchContext) -> None:
@@ -167,19 +208,32 @@ async def _run_async(consumer: Consumer, context: BatchContext) -> None:
     with Delivery(consumer.log, consumer.group, context.messages) as delivery:
         if consumer.batch is not None:
             await call(context.messages, context)
-            context.done = len(context.messages)
+            context.handled(len(context.messages))
             return
         for message in context.messages:
             if _must_stop(context):
                 break
             delivery.begin(message)
             await call(message, context)
-            context.done += 1
+            context.handled(context.done + 1)
+
+
+def _check_for_process(function: Callable[..., Any], is_async: bool) -> None:
+    if is_async:
+        raise InvalidArgument(
+            f"{function.__name__!r} is a coroutine function, which runs on the worker's event "
+            "loop; leave out process=True, or make it a plain function"
+        )
+    if isinstance(function, JobFunction):
+        raise InvalidArgument(
+            f"{function.type!r} is a job already, and a process can run it as one of the two; "
+            "leave out process=True, or call it from a function of its own"
+        )
 
 
 def _must_stop(context: BatchContext) -> bool:
     """Between two messages, the partition can be let go at no cost."""
-    if context.origin.is_stopping or not context.may_begin:  # type: ignore[attr-defined]
+    if context.must_stop:
         context.outcome = "stopped"
         return True
     return False

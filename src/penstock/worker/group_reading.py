@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from penstock.worker.consumers import Consumer
     from penstock.worker.log_counters import LogCounters
     from penstock.worker.pump import Pump
-    from penstock.worker.source import Source
 
 log = logging.getLogger("penstock.worker")
 
@@ -39,7 +38,7 @@ class Host(Protocol):
 
     @property
     def is_stopping(self) -> bool: ...
-    def partition_pump(self, source: Source, is_async: bool) -> Pump: ...
+    def partition_pump(self, source: LogSource) -> Pump: ...
     def serve(self, pumps: list[Pump]) -> list[asyncio.Task[None]]: ...
     async def withdraw(self, pumps: list[Pump], tasks: list[asyncio.Task[None]]) -> None: ...
     async def drop(self, pumps: list[Pump], tasks: list[asyncio.Task[None]]) -> None: ...
@@ -199,7 +198,7 @@ class GroupReading:
             committer.advanced,
         )
         source.counters = self._counters
-        pump = self._host.partition_pump(source, self._consumer.is_async)
+        pump = self._host.partition_pump(source)
         return _Owned(source, pump, committer)
 
     async def _keep_committed(self, partition: int, owned: _Owned) -> None:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.worker.pump import Executor
     from penstock.worker.renewal import Renewal
     from penstock.worker.source import Source
+    from penstock.worker.sources.logs import LogSource
 
 log = logging.getLogger("penstock.worker")
 
@@ -124,11 +125,17 @@ class Serving:
             self.handoff = Handoff(pump, jobs, settings, self._executor.threads, self.tasks_wait)
         return pump
 
-    def partition_pump(self, source: Source, is_async: bool) -> Pump:
+    def partition_pump(self, source: LogSource) -> Pump:
         """What serves a partition of a log."""
         source.resources = self.resources
-        executor = self._executor.coroutines if is_async else self._executor.threads
-        feed = Feed(source, executor, is_paused=self.is_paused(), prefetches=False)
+        executor = self._executor.part_for(source.runs)
+        source.end = executor.cancel
+        feed = Feed(
+            *(source, executor),
+            is_paused=self.is_paused(),
+            prefetches=False,
+            budget=self._renewal.budget,
+        )
         return Pump(feed, self._client, executor, self)
 
     def serve(self, pumps: list[Pump]) -> list[asyncio.Task[None]]:

@@ -53,8 +53,8 @@ class Worker:
     Queues take turns; with `strict` a queue is served only while those before it are empty, with
     `weights` each gets its share of what is started. With `until_empty` the worker ends by itself
     when nothing is left that it could get (see `wait_until_empty`). It also ends by itself, when
-    what it runs has ended, after `max_jobs` tasks and jobs, or with more memory than `max_memory`
-    bytes.
+    what it runs has ended, after `max_jobs` tasks, jobs and batches, or with more memory than
+    `max_memory` bytes.
     """
 
     def __init__(
@@ -93,8 +93,8 @@ class Worker:
             "heartbeat_ms": heartbeat_ms,
             "about": {"queues": handlers.queues, "concurrency": concurrency},
         }
-        functions = [f for types in handlers.jobs.values() for f in types.values()]
-        self._executor = MixedExecutor(concurrency, functions, modules)
+        jobs = [f for types in handlers.jobs.values() for f in types.values()]
+        self._executor = MixedExecutor(concurrency, [*jobs, *handlers.consumers], modules)
         order = QueueOrder(handlers.queues, strict, weights or {})
         self._log_news = LogNews()
         self._renewal = Renewal(max_jobs, max_memory)

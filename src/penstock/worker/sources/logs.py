@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.codec.failures import describe
-from penstock.errors import OffsetRefused
+from penstock.errors import JobCrashed, OffsetRefused
 from penstock.executors.batch_context import BatchContext
 from penstock.model.claims import Claim
 from penstock.store.command import Command
@@ -37,6 +37,7 @@ _PAGE_BYTES = 4 * 1024 * 1024
 _OVERHEAD = 100
 _FIRST_PAGE = 100
 """messages, as nobody knows how large they are"""
+_UNREADY_S = 1.0
 
 
 class LogSource(Source):
@@ -72,6 +73,8 @@ class LogSource(Source):
         """nothing more is begun, not even of messages that are held"""
         self.problem = ""
         """why it stands still"""
+        self.end: Callable[[Context], None] = lambda context: context.cancel()
+        """tells what runs that it is to end, and ends it where it can be ended; the executor's"""
         self.counters = LogCounters()
         """the worker's, if it has set its own here"""
         self._advanced = advanced
@@ -96,6 +99,14 @@ class LogSource(Source):
             self.keys, self.consumer.group, self.epoch, self.position, count
         )
         return Request("claim", command, self._read, limit=limit)
+
+    @property
+    def group(self) -> str:
+        return self.consumer.group
+
+    @property
+    def runs(self) -> Consumer:
+        return self.consumer
 
     def contexts(self, found: Iterable[list[Message]], first_process: int) -> list[Context]:
         timeout_s = self.consumer.timeout_s
@@ -124,6 +135,13 @@ class LogSource(Source):
     def pass_on(self, is_busy: bool) -> None:
         # Between two messages, a partition can be let go at no cost.
         self.is_stopping = not is_busy
+
+    def close(self, held: Iterable[Context]) -> None:
+        if self.lease.is_lost and self.consumer.in_process:
+            # A child process cannot see the lease; another worker may have its messages by now.
+            for context in list(held):
+                self.end(context)
+        super().close(held)
 
     def hear(self, channel: str, message: bytes) -> Woken:
         if message.startswith(b"@") and message[1:].decode() == self.consumer.group:
@@ -172,6 +190,10 @@ class LogSource(Source):
 
     def _failed(self, context: BatchContext) -> list[Request]:
         """What becomes of messages that failed: again later, again one by one, or given up."""
+        if isinstance(context.error, JobCrashed) and self.consumer.in_process:
+            # No process could be made ready. The messages are not to blame, and need one.
+            self._retry_at = monotonic() + max(_UNREADY_S, self.consumer.wait_s(1))
+            return []
         self._failures += 1
         rest = context.messages[context.done :]
         attempts = 1 if self._alone_until else self.consumer.attempts
@@ -191,10 +213,9 @@ class LogSource(Source):
         return [self._give_up(context, rest[0])]
 
     def _give_up(self, context: BatchContext, message: Message) -> Request:
-        assert context.error is not None, "only what failed is given up"
+        assert context.error is not None
         failure = describe(context.error)
-        name = failure.type.rpartition(".")[2]
-        reason = f"{name}: {failure.message}"[:_REASON_CHARS]
+        reason = f"{failure.type.rpartition('.')[2]}: {failure.message}"[:_REASON_CHARS]
         log.error("message given up %s message=%s error=%s", self, message.id, reason)
 
         def read(is_held: bool) -> Claim[Any]:
