@@ -40,7 +40,10 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
     "move_messages": NO_PARTITION | {"ok": [b"ok", 2, 1], "empty": [b"empty"]},
     "drop_prepared": {"ok": [b"ok", 1]},
     "note_group": OK | ABSENT | TOO_MANY,
-    "take_partition": {"ok": [b"ok", b"7", b"5-0", b"6"]} | STALE | TOO_MANY | NO_PARTITION,
+    "take_partition": {"ok": [b"ok", b"7", b"5-0", b"6", 1, b"SIGKILL"]}
+    | STALE
+    | TOO_MANY
+    | NO_PARTITION,
     "commit_offset": OK | STALE | {"back": [b"back", b"6-0"]},
     "seek_group": {"ok": [b"ok", b"7"]} | TOO_MANY | NO_PARTITION,
     "mark_partition": OK | TOO_MANY | NO_PARTITION | {"group": [b"group", 7]},
@@ -52,12 +55,11 @@ REPLIES: dict[str, dict[str, list[Any]]] = {
     | {"ok": [b"ok", [b"w1", b"1", b"2", b"w2", b"1", b"2"], [b"0", b"w1"], 500]},
     "own_partition": OK | LOST | {"owned": [b"owned", b"w2"]},
     "disown_partitions": OK,
-    "check_reading": LOST
-    | {
-        "ok": [b"ok"],
-        "paused": [b"paused"],
-        "trimmed": [b"trimmed", b"4-0"],
-    },
+    **dict.fromkeys(
+        ("check_reading", "try_message"),
+        LOST | {"ok": [b"ok"], "paused": [b"paused"], "trimmed": [b"trimmed", b"4-0"]},
+    ),
+    "note_death": {"ok": [b"ok", 1]},
     "pause_reading": OK | NO_PARTITION,
     "count_lag": {"ok": [b"ok", b"5", b"sessions", 2, b"4-0", b"archive", 0, b""]},
 }

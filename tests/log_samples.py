@@ -28,6 +28,7 @@ NO_LOG = {
     "error": "1-0",
     "old": "1-0",
     "last": "2-0",
+    "read": "1-0",
 }
 """What a sample that is never sent is about."""
 
@@ -50,6 +51,8 @@ def sample_log_world(store: Store, keys: NamespaceKeys) -> dict[str, Any]:
     found = logs.open_entries(0, entries)
     taken = run(log_groups.take_partition(part, next(operations), facts.born, GROUP, "w1"))
     run(log_groups.commit_offset(part, GROUP, taken.epoch, found[9].id))
+    run(log_groups.note_death(part, "w1", "signal 11"))
+    run(log_members.try_message(part, GROUP, taken.epoch, found[9].id))
     run(log_groups.mark_partition(part, facts.born, "archive", found[5].id))
     error = run(
         log_groups.note_error(part, next(operations), GROUP, taken.epoch, found[3], "no", 5)
@@ -69,6 +72,7 @@ def sample_log_world(store: Store, keys: NamespaceKeys) -> dict[str, Any]:
         "error": error,
         "old": found[2].id,
         "last": found[15].id,
+        "read": found[9].id,
     }
 
 
@@ -102,12 +106,14 @@ def sample_log_commands(
         log_groups.mark_partition(part, born, "archive", world["last"]),
         log_groups.forget_group(part, operation, GROUP),
         log_groups.note_error(part, operation, GROUP, epoch, MESSAGE, "no", 5),
+        log_groups.note_death(part, "w1", "signal 9"),
         log_groups.replay_errors(part, operation, born, GROUP, [world["error"], "1-1"]),
         log_groups.count_lag(part),
         log_members.keep_member(log, GROUP, "w1", 60_000, 1, 1),
         log_members.own_partition(log, GROUP, "w1", 0),
         log_members.disown_partitions(log, GROUP, "w1", 0),
         log_members.check_reading(part, GROUP, epoch, world["old"]),
+        log_members.try_message(part, GROUP, epoch, world["read"]),
         log_members.pause_reading(part, born, "others", is_paused=False),
     ]
     return {command.script.name: command for command in commands}

@@ -87,13 +87,14 @@ def test_show_has_owner_epoch_offset_and_lag_of_each_partition(
         "messages": 2,
         "is_paused": False,
         "errors": 1,
+        "crashes": 0,
     }
     assert untouched == {
         **dict.fromkeys(("owner", "epoch", "offset", "messages", "seconds")),
-        **{"partition": 1, "worker": "", "is_paused": True, "errors": 0},
+        **{"partition": 1, "worker": "", "is_paused": True, "errors": 0, "crashes": 0},
     }
     text = cli("group", "show", "clicks", "sessions", "--over", "0.01").stdout
-    for part in ("alive", str(epoch), "paused", "0.0 a second arrive"):
+    for part in ("alive", str(epoch), "paused", "crashes", "0.0 a second arrive"):
         assert part in text, part
 
 

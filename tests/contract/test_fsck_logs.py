@@ -137,10 +137,11 @@ def test_a_paused_group_whose_name_is_no_text_is_found_and_removed(
     assert log.group("sessions").paused() == [0]
 
 
+@pytest.mark.parametrize("entry", ["soon", "1 0-0 5 w-1\nshot"])
 def test_an_offset_that_is_none_is_found(
-    ps: penstock.Penstock, part: PartitionKeys, log: penstock.Log
+    entry: str, ps: penstock.Penstock, part: PartitionKeys, log: penstock.Log
 ) -> None:
-    ps.store.call(part.offsets, "HSET", part.offsets, "odd", "soon")
+    ps.store.call(part.offsets, "HSET", part.offsets, "odd", entry)
 
     assert found(ps) == ["offset_is_none"]
     log.append(b"x")

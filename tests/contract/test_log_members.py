@@ -8,6 +8,7 @@ import pytest
 
 import penstock
 from penstock.errors import QueueFull
+from penstock.store.commands import log_groups
 from penstock.store.commands import log_members as members
 from penstock.store.commands.logs import NoPartition
 
@@ -175,3 +176,73 @@ def test_a_partition_of_another_log_is_not_paused(
 ) -> None:
     with pytest.raises(NoPartition):
         ps.store.run(members.pause_reading(part, "1", GROUP, is_paused=True))
+
+
+def deaths_of(clicks: penstock.Log) -> tuple[int, str]:
+    [reader] = clicks.partition_info(0).readers
+    return tuple(reader.deaths)  # type: ignore[return-value]
+
+
+def test_a_reported_death_counts_for_the_partitions_of_the_worker_and_a_lapse_does_not(
+    ps: penstock.Penstock, clicks: penstock.Log
+) -> None:
+    for how, deaths in (("", (0, "")), ("SIGSEGV", (1, "SIGSEGV"))):
+        worker = ps.worker()
+        worker.start()
+        clicks.group(GROUP).take(0, f"{worker.id}.0")
+        worker.heartbeat.stop()
+
+        ps.fail_worker(worker.id, how)
+
+        assert deaths_of(clicks) == deaths
+
+
+def test_only_a_death_while_a_message_is_tried_alone_counts_again(
+    ps: penstock.Penstock, clicks: penstock.Log, part: PartitionKeys
+) -> None:
+    def die(worker: str) -> int:
+        return ps.store.run(log_groups.note_death(part, worker, "SIGSEGV"))
+
+    group = clicks.group(GROUP)
+    group.take(0, "w-1.0")
+    assert die("w-10") == 0  # another worker, though the names begin alike
+    assert die("w-1") == 1
+    assert die("w-1") == 0
+
+    taken = group.take(0, "w-2.0")
+    assert taken.deaths == (1, "SIGSEGV")
+    assert die("w-2") == 0
+
+    def try_alone() -> str:
+        trial = members.read_messages(part, GROUP, taken.epoch, "0-0", 1, is_trial=True)
+        return ps.store.run(trial).word
+
+    assert try_alone() == "ok"
+    assert die("w-2") == 1
+    assert group.take(0, "w-3.0").deaths == (2, "SIGSEGV")
+    assert try_alone() == "lost"
+    assert die("w-3") == 0
+
+
+def test_deaths_are_forgotten_when_the_offset_is_moved_and_not_before(
+    ps: penstock.Penstock, clicks: penstock.Log, part: PartitionKeys
+) -> None:
+    group = clicks.group(GROUP)
+    epoch = group.take(0, "w-1.0").epoch
+    ps.store.run(log_groups.note_death(part, "w-1", "SIGSEGV"))
+
+    group.commit(0, epoch, "0-0")
+    assert deaths_of(clicks) == (1, "SIGSEGV")
+
+    group.commit(0, epoch, clicks.page(0)[0].id)
+    assert deaths_of(clicks) == (0, "")
+
+
+def test_where_nothing_is_left_to_read_the_death_of_an_owner_does_not_count(
+    ps: penstock.Penstock, clicks: penstock.Log, part: PartitionKeys
+) -> None:
+    group = clicks.group(GROUP)
+    group.commit(0, group.take(0, "w-1.0").epoch, clicks.page(0)[-1].id)
+
+    assert ps.store.run(log_groups.note_death(part, "w-1", "SIGSEGV")) == 0
+    assert deaths_of(clicks) == (0, "")

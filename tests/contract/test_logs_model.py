@@ -115,7 +115,7 @@ class LogMachine(RuleBasedStateMachine):
         command = log_groups.take_partition(
             self.part, next(self.operations), self.born, group, "w1", 0, start
         )
-        epoch, offset, _ = self.run(command)
+        epoch, offset, *_ = self.run(command)
         known = self.offsets.get(group)
         if known is not None:
             assert (epoch > known[0], id_key(offset)) == (True, known[1])

@@ -69,13 +69,13 @@ SAME_WHEN_DONE_TWICE = {
     "logs": {
         "commit_offset", "delete_partition", "mark_partition", "note_group", "open_partition",
         "keep_member", "own_partition", "disown_partitions", "pause_reading", "prepare_stages",
-        "decide_append", "drop_prepared", "move_messages",
+        "decide_append", "drop_prepared", "move_messages", "note_death", "try_message",
     },
 }
 ANSWERED_ONCE = {
     "tasks": {"drop_stages", "forget_failures", "keep_worker_alive", "move_tasks"},
     "jobs": {"mend_count"},
-    "logs": {"delete_partition", "drop_prepared"},
+    "logs": {"delete_partition", "drop_prepared", "note_death"},
 }
 """Of those, what answers how much it has changed; there is no more to change the second time."""
 # fmt: on

@@ -90,7 +90,7 @@ def show(at: Target, log: str, name: str, over_s: float) -> None:
     print_facts(f"{log} {name}", facts)
     columns = (
         *("partition", "owner", "state", "epoch", "offset"),
-        *("lag", "behind", "paused", "errors"),
+        *("lag", "behind", "paused", "errors", "crashes"),
     )
     print_table(columns, map(_row, state.partitions), empty="")
     if seen:
@@ -183,4 +183,5 @@ def _row(one: PartitionState) -> tuple[Cell, ...]:
         "-" if one.seconds is None else duration(one.seconds),
         "paused" if one.is_paused else "-",
         one.errors,
+        one.crashes,
     )

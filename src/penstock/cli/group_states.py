@@ -30,6 +30,8 @@ class PartitionState:
     seconds: float | None
     is_paused: bool
     errors: int
+    crashes: int
+    """of owners at this offset"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,4 +143,5 @@ def _state(
         seconds=lag.seconds if lag else None,
         is_paused=is_paused,
         errors=errors,
+        crashes=reader.deaths.crashes if reader else 0,
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.errors import PartitionLost
-from penstock.model.logs import id_key
+from penstock.model.logs import NO_DEATHS, Deaths, id_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,6 +40,8 @@ class Claimed(NamedTuple):
     epoch: int
     offset: str
     """the last message that its owners have handled"""
+    deaths: Deaths = NO_DEATHS
+    """of owners since then"""
 
 
 class Positions(Protocol):

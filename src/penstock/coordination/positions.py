@@ -91,7 +91,7 @@ class StoredMembership(Membership):
         if self.lease.is_lost:
             return None
         taken = await self._positions.take(partition, self.member)
-        self._claims[partition] = claimed = Claimed(taken.epoch, taken.offset)
+        self._claims[partition] = claimed = Claimed(*taken[:2], taken.deaths)
         return claimed
 
     async def commit(self, partition: int, offset: str) -> None:

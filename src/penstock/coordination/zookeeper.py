@@ -38,6 +38,7 @@ from penstock.coordination.ownership import Ownership
 from penstock.coordination.sessions import call, new_session
 from penstock.coordination.settling import SETTLE_S, Settling
 from penstock.errors import PermissionMissing
+from penstock.model.logs import Deaths
 from penstock.model.names import key_part
 from penstock.model.workers import Lease, lease_clock
 
@@ -194,7 +195,10 @@ class ZooKeeperMembership(Membership):
         if claim is None:
             return None
         self._claims[partition] = claim
-        return Claimed(claim.epoch, claim.offset)
+        # What was tried is after the offset that the store knew.
+        known = Deaths(min(1, taken.deaths.crashes), taken.deaths.how)
+        deaths = taken.deaths if claim.offset == taken.offset else known
+        return Claimed(claim.epoch, claim.offset, deaths)
 
     async def commit(self, partition: int, offset: str) -> None:
         claim = self._claims.get(partition)

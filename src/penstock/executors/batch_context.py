@@ -37,7 +37,7 @@ class BatchContext(Context):
     with every owner.
     """
 
-    __slots__ = ("_is_told", "done", "error", "messages", "moved_at", "timeout_s")
+    __slots__ = ("_is_told", "done", "error", "is_condemned", "messages", "moved_at", "timeout_s")
 
     job = ""
     attempt = 1
@@ -50,6 +50,8 @@ class BatchContext(Context):
         self.timeout_s = timeout_s
         self.moved_at = 0.0
         self._is_told = False
+        self.is_condemned = False
+        """it is given up without being tried once more"""
         self.done = 0
         """how many of them are handled, from the first on"""
         self.error: BaseException | None = None
@@ -58,6 +60,10 @@ class BatchContext(Context):
     def must_stop(self) -> bool:
         """Between two messages, the partition can be let go at no cost."""
         return self._is_told or self._batch_origin.is_stopping or not self.may_begin
+
+    def condemn(self) -> None:
+        self.is_condemned = True
+        self.cancel()
 
     def handled(self, count: int) -> None:
         """So many of the messages are done. Said by a thread past its timeout, it has no effect."""
@@ -111,7 +117,7 @@ class BatchContext(Context):
 
     def skipped(self) -> None:
         """Nothing was run: the partition is to be released, or is another worker's."""
-        self.outcome = "stopped"
+        self.outcome = "failed" if self.is_condemned else "stopped"
         self.origin.done(self)
 
     @property

@@ -154,6 +154,17 @@ class FailedMessage(NamedTuple):
         return int(self.id.partition("-")[0]) / 1000
 
 
+class Deaths(NamedTuple):
+    """Of owners of a partition, since the offset of their group was moved."""
+
+    crashes: int = 0
+    how: str = ""
+    """the last one has died"""
+
+
+NO_DEATHS = Deaths()
+
+
 class Taken(NamedTuple):
     """A partition that a member of a group owns from now on."""
 
@@ -162,6 +173,7 @@ class Taken(NamedTuple):
     """the message after which it goes on"""
     before: int
     """the epoch until now; 0 if there was none"""
+    deaths: Deaths = NO_DEATHS
 
 
 class Lag(NamedTuple):
@@ -209,6 +221,7 @@ class Reader(NamedTuple):
     """the last message that it has read, or '0-0'"""
     seen_at: float
     owner: str
+    deaths: Deaths = NO_DEATHS
 
 
 @dataclass(frozen=True, slots=True)

@@ -309,7 +309,10 @@ class PartitionKeys:
     the oldest at the left
     """
     offsets = Key("hash")
-    """group or other reader -> epoch, offset (id), when it was last seen (ms), owner"""
+    """group or other reader -> epoch, offset (id), when it was last seen (ms), owner; a line more
+    if owners have died at that offset: how often, whether the message after it is being tried
+    alone (1 or 0), how the last one died
+    """
     errors = KeyOf("stream")
     """by group: messages that it has given up, with the reason"""
     paused = Key("set")

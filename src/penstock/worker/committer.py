@@ -23,7 +23,7 @@ class Committer:
         alive_s: float = ALIVE_S,
     ) -> None:
         self._commit = commit
-        self._every_s = every_s
+        self.every_s = every_s
         self._alive_s = alive_s
         self._latest = self.committed = offset
         self._advanced = asyncio.Event()
@@ -48,7 +48,7 @@ class Committer:
             async with self._writing:
                 # Once: where batches are quicker than writes, there is always something newer.
                 await self._write()
-            await asyncio.sleep(self._every_s)
+            await asyncio.sleep(self.every_s)
 
     async def flush(self) -> None:
         """Write the latest now, if it is not written yet; returns when it is."""

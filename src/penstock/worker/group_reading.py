@@ -184,9 +184,11 @@ class GroupReading:
             with self._counters.committing.measured():
                 await membership.commit(partition, offset)
             source.committed()
+            committer.every_s = source.commit_s
             pump.happen(pump.feed.look)
 
-        committer = Committer(commit, self._consumer.commit_s, claimed.offset)
+        every_s = 0.0 if claimed.deaths.crashes else self._consumer.commit_s
+        committer = Committer(commit, every_s, claimed.offset)
         source = LogSource(
             self._client.keys.queue(self._consumer.log).partition(partition),
             self._worker,
@@ -196,6 +198,7 @@ class GroupReading:
             claimed.offset,
             self._client.settings.max_payload,
             committer.advanced,
+            claimed.deaths,
         )
         source.counters = self._counters
         pump = self._host.partition_pump(source)

@@ -4,15 +4,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.codec.attempts import pack_error
 from penstock.codec.failures import crash_of, lapse_of
+from penstock.errors import LogNotFound, WrongKind
 from penstock.model.names import check_worker_name
 from penstock.model.queues import Returned
 from penstock.model.workers import LEASE_MS
-from penstock.store.commands import workers
+from penstock.store.commands import log_groups, logs, queues, workers
 from penstock.store.kinds import stored_kind
 
 if TYPE_CHECKING:
@@ -43,8 +45,25 @@ def fail_worker(
         left = leave_queue(store, queue, worker, kind, is_lost, error, has_died=bool(how))
         returned += left.returned
         dead += left.dead
+    if how:
+        note_deaths(store, keys, worker, how)
     store.run(workers.forget_worker(keys, worker))
     return Returned(returned, dead)
+
+
+def note_deaths(store: Store, keys: NamespaceKeys, worker: str, how: str) -> None:
+    """Tell the partitions that it owned how a worker has died. Which those are, only they know."""
+    cursor = "0"
+    while True:
+        cursor, names = store.run(queues.list_queues(keys, cursor))
+        for name in names:
+            queue = keys.queue(name)
+            with suppress(LogNotFound, WrongKind):
+                facts = store.run(logs.describe_log(queue))
+                for number in range(facts.partitions):
+                    store.run(log_groups.note_death(queue.partition(number), worker, how))
+        if cursor == "0":
+            return
 
 
 def leave_queue(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import LogNotFound, OffsetRefused, QueueFull, WrongKind
-from penstock.model.logs import FailedMessage, Lag, Taken
+from penstock.model.logs import Deaths, FailedMessage, Lag, Taken
 from penstock.store.command import Command, Operation, unexpected
 from penstock.store.commands.logs import NoPartition, is_queue
 from penstock.store.script import Script, load
@@ -23,6 +23,7 @@ SEEK_GROUP = load("logs/seek_group")
 MARK_PARTITION = load("logs/mark_partition")
 FORGET_GROUP = load("logs/forget_group")
 NOTE_ERROR = load("logs/note_error")
+NOTE_DEATH = load("logs/note_death")
 REPLAY_ERRORS = load("logs/replay_errors")
 COUNT_LAG = load("logs/count_lag")
 
@@ -64,7 +65,8 @@ def take_partition(
     def decode(reply: list[Any]) -> Taken:
         match reply[0]:
             case b"ok":
-                return Taken(int(reply[1]), reply[2].decode(), int(reply[3]))
+                deaths = Deaths(int(reply[4]), reply[5].decode(errors="replace"))
+                return Taken(int(reply[1]), reply[2].decode(), int(reply[3]), deaths)
             case b"stale":
                 raise refused(keys, group, epoch, int(reply[1]))
         _check_partition(keys, TAKE_PARTITION, reply)
@@ -193,6 +195,19 @@ def note_error(
         ),
         decode,
     )
+
+
+def note_death(keys: PartitionKeys, worker: str, how: str) -> Command[int]:
+    """Note with each group of whose partition a worker was the last owner how it has died; the
+    answer is for how many groups that counts.
+    """
+
+    def decode(reply: list[Any]) -> int:
+        if reply[0] == b"ok":
+            return int(reply[1])
+        raise unexpected(NOTE_DEATH, reply)
+
+    return Command(NOTE_DEATH, (keys.offsets, keys.messages), (worker, how), decode)
 
 
 def replay_errors(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.errors import QueueFull
 from penstock.store.command import Command, Page, unexpected
 from penstock.store.commands.logs import NoPartition, open_entries
-from penstock.store.script import load
+from penstock.store.script import Script, load
 
 if TYPE_CHECKING:
     from penstock.model.logs import Message
@@ -18,6 +19,7 @@ KEEP_MEMBER = load("logs/keep_member")
 OWN_PARTITION = load("logs/own_partition")
 DISOWN_PARTITIONS = load("logs/disown_partitions")
 CHECK_READING = load("logs/check_reading")
+TRY_MESSAGE = load("logs/try_message")
 PAUSE_READING = load("logs/pause_reading")
 
 
@@ -109,9 +111,11 @@ def disown_partitions(
 
 
 def read_messages(
-    keys: PartitionKeys, group: str, epoch: int, after: str, count: int
+    keys: PartitionKeys, group: str, epoch: int, after: str, count: int, *, is_trial: bool = False
 ) -> Page[Read]:
-    """The next messages, for the owner with this epoch."""
+    """The next messages, for the owner with this epoch. With `is_trial` it is noted that the next
+    one is tried alone.
+    """
 
     def decode(entries: list[Any], check: Read) -> Read:
         if check.word != "ok":
@@ -119,26 +123,22 @@ def read_messages(
         return Read("ok", open_entries(keys.number, entries)) if entries else Read("empty")
 
     parts = ("XRANGE", keys.messages, f"({after}", "+", "COUNT", count)
-    return Page(keys.messages, parts, check_reading(keys, group, epoch, after), decode)
+    check = try_message if is_trial else check_reading
+    return Page(keys.messages, parts, check(keys, group, epoch, after), decode)
 
 
 def check_reading(keys: PartitionKeys, group: str, epoch: int, after: str) -> Command[Read]:
     """Whether what was just read after a message counts."""
+    decode = partial(_open_check, CHECK_READING)
+    held = keys.state, keys.offsets, keys.paused
+    return Command(CHECK_READING, held, (group, epoch, after), decode)
 
-    def decode(reply: list[Any]) -> Read:
-        match reply[0]:
-            case b"ok" | b"paused" | b"lost":
-                return Read(reply[0].decode())
-            case b"trimmed":
-                return Read("trimmed", trimmed_to=reply[1].decode())
-        raise unexpected(CHECK_READING, reply)
 
-    return Command(
-        CHECK_READING,
-        (keys.state, keys.offsets, keys.paused),
-        (group, epoch, after),
-        decode,
-    )
+def try_message(keys: PartitionKeys, group: str, epoch: int, after: str) -> Command[Read]:
+    """The same, and the owner is about to try the next message alone, as one before it has died."""
+    decode = partial(_open_check, TRY_MESSAGE)
+    held = keys.state, keys.offsets, keys.paused, keys.messages
+    return Command(TRY_MESSAGE, held, (group, epoch, after), decode)
 
 
 def pause_reading(keys: PartitionKeys, born: str, group: str, is_paused: bool) -> Command[None]:
@@ -156,6 +156,15 @@ def pause_reading(keys: PartitionKeys, born: str, group: str, is_paused: bool) -
         (born, group, int(is_paused), keys.appended),
         decode,
     )
+
+
+def _open_check(script: Script, reply: list[Any]) -> Read:
+    match reply[0]:
+        case b"ok" | b"paused" | b"lost":
+            return Read(reply[0].decode())
+        case b"trimmed":
+            return Read("trimmed", trimmed_to=reply[1].decode())
+    raise unexpected(script, reply)
 
 
 def _view(reply: list[Any]) -> GroupView:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.errors import LogNotFound, WrongKind
 from penstock.model.logs import (
+    NO_DEATHS,
+    Deaths,
     LogFacts,
     Message,
     PartitionInfo,
@@ -37,6 +40,7 @@ DELETE_PARTITION = load("logs/delete_partition")
 
 LOG_SETTINGS = ("keep_ms", "keep_count", "keep_bytes", "max_bytes", "expire_ms")
 """What a log can say and its partitions are told, as it is stored."""
+_DEATHS = re.compile(r"(\d+) [01] (.*)", re.DOTALL)
 
 
 class NoPartition(Exception):
@@ -303,10 +307,14 @@ def _partition_info(number: int, reply: list[Any]) -> PartitionInfo:
 def open_readers(flat: list[bytes]) -> Iterator[Reader]:
     """Those entries that say how far somebody has come; `penstock fsck` names the others."""
     for name, entry in _pairs(flat):
-        epoch, offset, seen, owner = (*entry.decode(errors="replace").split(" ", 3), "", "", "")[:4]
-        if epoch.isdecimal() and seen.isdecimal() and id_key(offset)[0] >= 0:
+        line, _, more = entry.decode(errors="replace").partition("\n")
+        epoch, offset, seen, owner = (*line.split(" ", 3), "", "", "")[:4]
+        deaths = _DEATHS.fullmatch(more)
+        is_whole = deaths is not None or not more
+        if epoch.isdecimal() and seen.isdecimal() and id_key(offset)[0] >= 0 and is_whole:
             text = name.decode(errors="replace")
-            yield Reader(text, int(epoch), offset, int(seen) / 1000, owner)
+            last = Deaths(int(deaths[1]), deaths[2]) if deaths else NO_DEATHS
+            yield Reader(text, int(epoch), offset, int(seen) / 1000, owner, last)
 
 
 def is_queue(keys: QueueKeys, kind: bytes) -> WrongKind:

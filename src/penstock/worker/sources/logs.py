@@ -11,6 +11,8 @@ from penstock.codec.failures import describe
 from penstock.errors import JobCrashed, OffsetRefused
 from penstock.executors.batch_context import BatchContext
 from penstock.model.claims import Claim
+from penstock.model.jobs import MAX_CRASHES
+from penstock.model.logs import NO_DEATHS
 from penstock.store.command import Command
 from penstock.store.commands import log_groups, log_members
 from penstock.worker.consumers import run_batch
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from penstock.executors.context import Context
-    from penstock.model.logs import Message
+    from penstock.model.logs import Deaths, Message
     from penstock.model.workers import Lease
     from penstock.store.command import Operation
     from penstock.store.commands.log_members import Read
@@ -38,6 +40,8 @@ _OVERHEAD = 100
 _FIRST_PAGE = 100
 """messages, as nobody knows how large they are"""
 _UNREADY_S = 1.0
+_CAREFUL_S = 30.0
+"""for how long each batch is written down before the next, after an owner has died"""
 
 
 class LogSource(Source):
@@ -59,8 +63,9 @@ class LogSource(Source):
         offset: str,
         max_payload: int,
         advanced: Callable[[str], None],
+        deaths: Deaths = NO_DEATHS,
     ) -> None:
-        """`advanced` is told how far it has come."""
+        """`advanced` is told how far it has come. `deaths` are of owners at this offset."""
         super().__init__(
             *(keys.log, keys.messages, worker, lease, run_batch, max_payload, [keys.appended])
         )
@@ -87,6 +92,10 @@ class LogSource(Source):
         """about how many messages make a page of that size, going by the last one"""
         self._is_committing = False
         """nothing is begun before the last batch is written down"""
+        self._deaths = deaths
+        self._suspects = consumer.page if deaths.crashes else 0
+        """so many messages are tried alone, each written down before the next"""
+        self._careful_until = monotonic() + _CAREFUL_S if deaths.crashes else 0.0
 
     @property
     def holds_until(self) -> float:
@@ -94,11 +103,16 @@ class LogSource(Source):
 
     def claim(self, reported: Sequence[Context], limit: int, offer: int) -> Request:
         self.is_stopping = False
-        count = 1 if self._alone_until else min(self.consumer.page, self._fitting)
-        command = log_members.read_messages(
-            self.keys, self.consumer.group, self.epoch, self.position, count
-        )
+        is_trial = self._suspects > 0
+        count = 1 if self._alone_until or is_trial else min(self.consumer.page, self._fitting)
+        about = self.keys, self.consumer.group, self.epoch, self.position, count
+        command = log_members.read_messages(*about, is_trial=is_trial)
         return Request("claim", command, self._read, limit=limit)
+
+    @property
+    def commit_s(self) -> float:
+        """How long after a commit the next one is due."""
+        return 0.0 if self._is_careful else self.consumer.commit_s
 
     @property
     def group(self) -> str:
@@ -110,7 +124,10 @@ class LogSource(Source):
 
     def contexts(self, found: Iterable[list[Message]], first_process: int) -> list[Context]:
         timeout_s = self.consumer.timeout_s
-        return [BatchContext(self, self.epoch, messages, timeout_s) for messages in found]
+        contexts = [BatchContext(self, self.epoch, messages, timeout_s) for messages in found]
+        if contexts and self._deaths.crashes >= MAX_CRASHES:
+            contexts[0].condemn()
+        return [*contexts]
 
     def report_apart(self, outcomes: list[Context]) -> tuple[list[Request], list[Context]]:
         requests: list[Request] = []
@@ -167,6 +184,8 @@ class LogSource(Source):
         if read.word == "trimmed":
             return self._found_gap(read.trimmed_to)
         if not read.messages:
+            if read.word == "empty":
+                self._suspects, self._careful_until = 0, 0.0  # what an owner has died of is behind
             return Claim(read.word)
         self._fitting = _fitting(read.messages)
         group = self.consumer.group
@@ -190,6 +209,8 @@ class LogSource(Source):
 
     def _failed(self, context: BatchContext) -> list[Request]:
         """What becomes of messages that failed: again later, again one by one, or given up."""
+        if context.is_condemned:
+            return self._condemned(context)
         if isinstance(context.error, JobCrashed) and self.consumer.in_process:
             # No process could be made ready. The messages are not to blame, and need one.
             self._retry_at = monotonic() + max(_UNREADY_S, self.consumer.wait_s(1))
@@ -210,12 +231,21 @@ class LogSource(Source):
         if self.consumer.on_failure == "stop":
             self._stand_still(f"message {rest[0].id} failed {self._failures} times")
             return []
-        return [self._give_up(context, rest[0])]
+        reason = _reason(context.error)
+        tried = self._failures + (self.consumer.attempts if self._alone_until else 0)
+        return [self._give_up(context, rest[0], reason, tried)]
 
-    def _give_up(self, context: BatchContext, message: Message) -> Request:
-        assert context.error is not None
-        failure = describe(context.error)
-        reason = f"{failure.type.rpartition('.')[2]}: {failure.message}"[:_REASON_CHARS]
+    def _condemned(self, context: BatchContext) -> list[Request]:
+        """A message that would only take one more worker down."""
+        message, (crashes, how) = context.messages[0], self._deaths
+        self._deaths = NO_DEATHS
+        reason = f"it took its worker down {crashes} times, the last by {how}"[:_REASON_CHARS]
+        if self.consumer.on_failure == "stop":
+            self._stand_still(f"message {message.id} is not tried again: {reason}")
+            return []
+        return [self._give_up(context, message, reason, crashes)]
+
+    def _give_up(self, context: BatchContext, message: Message, reason: str, tried: int) -> Request:
         log.error("message given up %s message=%s error=%s", self, message.id, reason)
 
         def read(is_held: bool) -> Claim[Any]:
@@ -226,7 +256,6 @@ class LogSource(Source):
             self._advance(message.id)
             return Claim("idle")
 
-        tried = self._failures + (self.consumer.attempts if self._alone_until else 0)
         about = self.consumer.group, self.epoch, message, reason, tried
 
         def note(operation: Operation) -> Command[bool]:
@@ -239,10 +268,16 @@ class LogSource(Source):
     def _advance(self, offset: str) -> None:
         self.position = offset
         self._failures = 0
+        self._deaths = NO_DEATHS
         if offset == self._alone_until:
             self._alone_until = ""
-        self._is_committing = self.consumer.commit_s == 0
+        self._suspects = max(0, self._suspects - 1)
+        self._is_committing = self.commit_s == 0
         self._advanced(offset)
+
+    @property
+    def _is_careful(self) -> bool:
+        return self._suspects > 0 or monotonic() < self._careful_until
 
     def _stand_still(self, problem: str) -> None:
         self.problem = problem
@@ -256,6 +291,14 @@ def _fitting(messages: Sequence[Message]) -> int:
     """How many messages as large as these on average make a page."""
     size = sum(len(message.body) for message in messages) + _OVERHEAD * len(messages)
     return max(1, _PAGE_BYTES * len(messages) // size)
+
+
+def _reason(error: BaseException | None) -> str:
+    """The same whether it was raised here or in a child process."""
+    if error is None:
+        return "it failed"
+    failure = describe(error)
+    return f"{failure.type.rpartition('.')[2]}: {failure.message}"[:_REASON_CHARS]
 
 
 def _is_accepted(decode: Callable[[list[Any]], object], reply: list[Any]) -> bool:

@@ -4,7 +4,7 @@
 -- trimmed only grows: what is not trimmed now was not when they were read.
 --
 -- KEYS[1] state    hash    what is known of the partition
--- KEYS[2] offsets  hash    reader -> epoch, offset, when it was last seen, owner
+-- KEYS[2] offsets  hash    reader -> epoch, offset, when it was last seen, owner, deaths
 -- KEYS[3] paused   set     groups that read nothing here for now
 -- ARGV[1] group    string
 -- ARGV[2] epoch    int     of the owner

@@ -3,7 +3,7 @@
 -- Only the newest owner may, and never back, so a copy that arrives late changes nothing.
 --
 -- KEYS[1] state     hash    what is known of the partition
--- KEYS[2] offsets   hash    reader -> epoch, offset, when it was last seen, owner
+-- KEYS[2] offsets   hash    reader -> epoch, offset, when it was last seen, owner, deaths
 -- KEYS[3] messages  stream  messages; the oldest first
 -- KEYS[4] segments  list    where each hundred messages or so end
 -- ARGV[1] group     string
@@ -21,14 +21,14 @@ local group, epoch, offset = unpack(ARGV)
 local part, now = lib.read_state(state), lib.now_ms()
 redis.call('XLEN', messages)
 redis.call('LLEN', segments)
-local known, present, _, owner = lib.open_offset(redis.call('HGET', offsets, group))
+local known, present, _, owner, deaths = lib.open_offset(redis.call('HGET', offsets, group))
 if known ~= tonumber(epoch) then return {'stale', known or 0} end
 if lib.is_before(offset, present) then return {'back', present} end
 offset = lib.not_ahead(offset, part, messages, now)
 if lib.is_before(offset, present) then offset = present end
 
 redis.call('HDEL', offsets, group) -- a removal first, which a full store lets pass
-lib.write_offset(offsets, group, known, offset, now, owner)
+lib.write_offset(offsets, group, known, offset, now, owner, offset == present and deaths or nil)
 lib.settle_floor(part, offsets, now)
 lib.retain(part, messages, segments, now)
 lib.write_trimmed(part)

@@ -5,7 +5,7 @@
 -- KEYS[1] state     hash    what is known of the partition
 -- KEYS[2] messages  stream  messages; the oldest first
 -- KEYS[3] segments  list    where each hundred messages or so end
--- KEYS[4] offsets   hash    reader -> epoch, offset, when it was last seen, owner
+-- KEYS[4] offsets   hash    reader -> epoch, offset, when it was last seen, owner, deaths
 --
 -- Returns {'ok', now, reader, lag, next, ...}   next: id of the first message that it has still to read, or empty
 -- include clock

@@ -2,7 +2,7 @@
 --
 -- KEYS[1] messages  stream  messages; the oldest first
 -- KEYS[2] state     hash    what is known of the partition
--- KEYS[3] offsets   hash    reader -> epoch, offset, when it was last seen, owner
+-- KEYS[3] offsets   hash    reader -> epoch, offset, when it was last seen, owner, deaths
 --
 -- Returns {'ok', now, state, length, first, last, offsets}   state: field, value, ...; offsets: reader, entry, ...;
 --                                                            first, last: ids, empty if there are no messages

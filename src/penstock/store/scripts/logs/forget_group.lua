@@ -2,7 +2,7 @@
 --
 -- KEYS[1] memory     string  last operation of this lane
 -- KEYS[2] state      hash    what is known of the partition
--- KEYS[3] offsets    hash    reader -> epoch, offset, when it was last seen, owner
+-- KEYS[3] offsets    hash    reader -> epoch, offset, when it was last seen, owner, deaths
 -- KEYS[4] errors     stream  messages that the group has given up, with the reason
 -- KEYS[5] paused     set     groups that read nothing here for now
 -- ARGV[1] operation  int     number of this operation in its lane

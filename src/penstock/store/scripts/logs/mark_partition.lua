@@ -1,7 +1,7 @@
 -- Note how far a reader has come that is no group, such as an archive, so that retention keeps the rest for it.
 --
 -- KEYS[1] state    hash    what is known of the partition
--- KEYS[2] offsets  hash    reader -> epoch, offset, when it was last seen, owner
+-- KEYS[2] offsets  hash    reader -> epoch, offset, when it was last seen, owner, deaths
 -- ARGV[1] born     string  which log it is a part of
 -- ARGV[2] reader   string
 -- ARGV[3] offset   string  the last message that it has read; empty: it reads no more

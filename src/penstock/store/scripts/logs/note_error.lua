@@ -3,7 +3,7 @@
 -- Only the newest owner of the partition may. There is room for ten thousand or so; the oldest go.
 --
 -- KEYS[1] memory     string  last operation of this lane
--- KEYS[2] offsets    hash    reader -> epoch, offset, when it was last seen, owner
+-- KEYS[2] offsets    hash    reader -> epoch, offset, when it was last seen, owner, deaths
 -- KEYS[3] errors     stream  messages that the group has given up, with the reason
 -- ARGV[1] operation  int     number of this operation in its lane
 -- ARGV[2] group      string

@@ -6,7 +6,7 @@
 -- KEYS[1] state        hash    what is known of the partition
 -- KEYS[2] messages     stream  messages; the oldest first
 -- KEYS[3] segments     list    where each hundred messages or so end
--- KEYS[4] offsets      hash    reader -> epoch, offset, when it was last seen, owner
+-- KEYS[4] offsets      hash    reader -> epoch, offset, when it was last seen, owner, deaths
 -- KEYS[5] paused       set     groups that read nothing here for now
 -- KEYS[6] prepared     hash    stages of batches of which it is to be known whether they were decided
 -- ARGV[1] born         string  which log it is a part of

@@ -5,7 +5,7 @@
 --
 -- KEYS[1] memory     string  last operation of this lane
 -- KEYS[2] state      hash    what is known of the partition
--- KEYS[3] offsets    hash    reader -> epoch, offset, when it was last seen, owner
+-- KEYS[3] offsets    hash    reader -> epoch, offset, when it was last seen, owner, deaths
 -- KEYS[4] messages   stream  messages; the oldest first
 -- ARGV[1] operation  int     number of this operation in its lane
 -- ARGV[2] born       string  which log it is a part of

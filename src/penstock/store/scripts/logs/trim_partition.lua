@@ -7,7 +7,7 @@
 -- KEYS[2] state      hash    what is known of the partition
 -- KEYS[3] messages   stream  messages; the oldest first
 -- KEYS[4] segments   list    where each hundred messages or so end
--- KEYS[5] offsets    hash    reader -> epoch, offset, when it was last seen, owner
+-- KEYS[5] offsets    hash    reader -> epoch, offset, when it was last seen, owner, deaths
 -- ARGV[1] operation  int     number of this operation in its lane
 -- ARGV[2] before     string  id; empty: as the settings say
 -- ARGV[3] force      int     1: also what a reader has still to read

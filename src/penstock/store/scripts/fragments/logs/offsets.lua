@@ -1,14 +1,17 @@
 -- How far each group, archive or other reader has come: epoch, offset, when it was last seen (ms) and owner, with a
 -- space between. Only the owner with the newest epoch moves the offset of a group; other readers have the epoch 0.
+-- If owners have died since the offset was moved, a line more: how often, whether the message after it is being tried
+-- alone (1 or 0), and how the last one died.
 lib.MOST_READERS = 100 -- so that they can all be looked at
 
 function lib.open_offset(entry)
-  local epoch, offset, seen, owner = string.match(entry or '', '^(%d+) (%d+%-%d+) (%d+) (.*)$')
-  return tonumber(epoch), offset, tonumber(seen), owner
+  local epoch, offset, seen, owner, deaths = string.match(entry or '', '^(%d+) (%d+%-%d+) (%d+) ([^\n]*)\n?(.*)$')
+  return tonumber(epoch), offset, tonumber(seen), owner, deaths
 end
 
-function lib.write_offset(offsets, reader, epoch, offset, now, owner)
-  redis.call('HSET', offsets, reader, lib.whole(epoch) .. ' ' .. offset .. ' ' .. lib.whole(now) .. ' ' .. owner)
+function lib.write_offset(offsets, reader, epoch, offset, now, owner, deaths)
+  local entry = lib.whole(epoch) .. ' ' .. offset .. ' ' .. lib.whole(now) .. ' ' .. owner
+  redis.call('HSET', offsets, reader, deaths and deaths ~= '' and entry .. '\n' .. deaths or entry)
 end
 
 -- An offset, or the newest message if it lies ahead both of that and of the clock: else it would pass over what is
@@ -19,6 +22,13 @@ function lib.not_ahead(offset, part, messages, now)
   local newest = last and last[1] or part.trimmed_to or '0-0'
   return lib.is_before(newest, offset) and newest or offset
 end
+
+function lib.open_deaths(deaths)
+  local crashes, is_tried, how = string.match(deaths or '', '^(%d+) ([01]) (.*)$')
+  return tonumber(crashes) or 0, is_tried == '1', how or ''
+end
+
+function lib.pack_deaths(crashes, is_tried, how) return lib.whole(crashes) .. (is_tried and ' 1 ' or ' 0 ') .. how end
 
 -- What the slowest reader has read, of those that have been seen lately, and when one of them was last seen; nil if
 -- there is none.
