@@ -87,4 +87,4 @@ def _open_closed_streams() -> None:
     """A shell can close them (`>&-`). Nothing that is opened later may be taken for one of them."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode))
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115
