@@ -119,11 +119,10 @@ class LogScheduler(Engine):
     def run(self, steps: int) -> None:
         """The whole story: trouble, recovery, rest. Raises Violated."""
         others = {
-            ("penstock.worker.serving", "random"): self.random,
             ("penstock.worker.serving", "listen"): listen,
             ("penstock.connection._async.queues", "secrets"): self,
         }
-        with virtual_time(lambda: self.now_ms / 1000, others):
+        with virtual_time(lambda: self.now_ms / 1000, self.random, others):
             try:
                 self._run(steps)
             finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
+import random
 import sys
 import time
 from collections import deque
@@ -113,11 +114,11 @@ class VirtualLoop:
 
 @contextmanager
 def virtual_time(
-    clock: Callable[[], float], others: Mapping[tuple[str, str], object]
+    clock: Callable[[], float], chance: random.Random, others: Mapping[tuple[str, str], object]
 ) -> Iterator[None]:
-    """While this lasts, every clock in every module of penstock is this one, and nothing is logged,
-    as what goes wrong is meant to. `others`: module and name of what else is not the machine's,
-    such as chance.
+    """While this lasts, every clock and all chance in every module of penstock are these, and
+    nothing is logged, as what goes wrong is meant to. `others`: module and name of what else is not
+    the machine's.
     """
     logger = logging.getLogger("penstock")
     with ExitStack() as replaced:
@@ -133,6 +134,8 @@ def virtual_time(
             for attribute, value in list(vars(module).items()):
                 if value is time:
                     _replace(replaced, module, attribute, fake_time)
+                elif value is random:
+                    _replace(replaced, module, attribute, chance)
                 elif any(value is known for known in _CLOCKS):
                     _replace(replaced, module, attribute, clock)
         yield
