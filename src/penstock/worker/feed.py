@@ -461,6 +461,8 @@ class Feed:
         return request
 
     def _take_outcomes(self) -> list[Context]:
+        if self.lease.is_lost:
+            return []  # they stay, as the worker still says what it held
         outcomes: list[Context] = []
         total_s = 0.0
         pop = self.outcomes.popleft
@@ -475,7 +477,7 @@ class Feed:
                 self._exchange.is_due = True
             if self._wait.is_apart:
                 self._wait.is_apart = self._wait.is_waiting = False
-        return [] if self.lease.is_lost else outcomes
+        return outcomes
 
     def _is_worth_pipelining(self) -> bool:
         """There was as much as was asked for, and there is much to report again."""
