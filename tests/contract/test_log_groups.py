@@ -296,3 +296,16 @@ def test_those_who_wait_for_a_partition_are_told_of_an_append(
     places = [log.append(b"x"), log.append(b"y")]
 
     assert ear.hear_the_rest() == [place.id.encode() for place in places]
+
+
+def test_a_client_that_knows_of_fewer_partitions_asks_again(
+    ps: penstock.Penstock,
+) -> None:
+    log = ps.log("clicks", partitions=1)
+    log.append(b"first")
+    ps.log("clicks").configure(partitions=2)  # each has an answer of its own
+
+    log.group("g").seek()
+
+    readers = [log.partition_info(number).readers for number in (0, 1)]
+    assert [[reader.name for reader in found] for found in readers] == [["g"], ["g"]]

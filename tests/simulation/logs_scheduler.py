@@ -210,10 +210,17 @@ class LogScheduler(Engine):
         busy = [p for p in self._processes() if p.hands is not None and p.hands.serving.load]
         busy = [process for process in busy if process.paused_until < self.now_ms]
         if busy:
-            process = self.random.choice(busy)
-            process.paused_until = self.now_ms + self.random.uniform(LEASE_MS, 3 * LEASE_MS)
-            self.trace.append((self.now_ms, process.name, "frozen in mid-batch", None))
-            self.happened("owner frozen in mid-batch")
+            self._freeze_one(self.random.choice(busy))
+
+    def tempt(self, process: Process) -> None:
+        """It is about to fail, and what it says of that is to be refused if it comes too late."""
+        if self.random.random() < 20 * self.faults.pause:
+            self._freeze_one(process)
+
+    def _freeze_one(self, process: Process) -> None:
+        process.paused_until = self.now_ms + self.random.uniform(LEASE_MS, 3 * LEASE_MS)
+        self.trace.append((self.now_ms, process.name, "frozen in mid-batch", None))
+        self.happened("owner frozen in mid-batch")
 
     def _staging(self) -> Mapping[str, Staging]:
         return {}

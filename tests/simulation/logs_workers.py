@@ -121,6 +121,8 @@ def _consumer(scheduler: LogScheduler, process: Process, group: str) -> Consumer
             return
         end = scheduler.history.began(process, group, context, messages)
         is_bad = any(message.body.startswith(b"poison") for message in messages)
+        if is_bad:
+            scheduler.tempt(process)
         await asyncio.sleep(scheduler.run_ms(is_bad) / 1000)
         if process.is_dead:
             return

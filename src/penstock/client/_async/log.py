@@ -238,6 +238,9 @@ class AsyncLog(AsyncLogReading):
             facts = await self._made()
             if any_will_do:
                 number %= facts.partitions
+            elif number >= facts.partitions:
+                self._facts = None  # it may have been given more since
+                facts = await self._made()
             [number] = check_numbers(number, facts)
             keys = self._keys.partition(number)
             try:
