@@ -7,7 +7,6 @@ from penstock.worker.group_reading import GroupReading
 from penstock.worker.partition_lease import PartitionLease
 from penstock.worker.pump import Pump
 from penstock.worker.sources.logs import LogSource
-from penstock.worker.stalls import StallWatch
 from tests.simulation.mutations import CodeMutation, Mutation
 
 LOG_MUTATIONS = [
@@ -152,14 +151,5 @@ LOG_MUTATIONS = [
         51,
         Pump,
         "report",
-    ),
-    CodeMutation(
-        "what is recalled of a partition that has just come is lost",
-        "if pump not in pumps]",
-        "if not pumps]",
-        "not within",
-        411,
-        StallWatch,
-        "give_back_waiting",
     ),
 ]
