@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 def stopped_in_the_end() -> Iterator[list[RunningWorker]]:
     """Whatever is put in this list is stopped and waited for."""
     started: list[RunningWorker] = []
-    yield started
-    for worker in started:
-        worker.stop()
-        worker.stop()
-    for worker in started:
-        worker.join()
+    try:
+        yield started
+    finally:
+        for worker in started:
+            worker.stop()
+            worker.stop()
+        for worker in started:
+            worker.join()
 
 
 class RunningWorker:

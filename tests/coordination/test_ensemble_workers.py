@@ -190,6 +190,8 @@ def test_workers_hold_while_most_servers_are_away_and_go_on_also_with_servers_th
 
         second = next(iter(ensemble.modes))
         ensemble.kill(second)
+        # The last one goes on for a moment, as it does not know yet that it is alone.
+        wait_for(lambda: not any(ensemble.modes.values()), LONG_S)
         _check_that_it_holds(world, worker)
         ensemble.start(second)
         world.wait_until_read()

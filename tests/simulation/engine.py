@@ -33,7 +33,12 @@ HEARTBEAT_MS = 1_000
 RECOVERY_MS = 2 * LEASE_MS + 3 * HEARTBEAT_MS
 """a lease, another one if the worker that recovered died too, and a beat to notice each"""
 
-_UNORDERED = {"fail_worker": (1, 1), "list_paused_workers": (1, 1), "list_schedules": (2, 3)}
+_UNORDERED = {
+    "fail_worker": (1, 1),
+    "list_paused_workers": (1, 1),
+    "list_queues": (2, 1),
+    "list_schedules": (2, 3),
+}
 """scripts that answer with a set or a hash -> where in the reply its items begin, and how many
 parts each has"""
 

@@ -123,7 +123,7 @@ MUTATIONS = [
         "redis.call('ZADD', condemned, lib.whole(retry_at), worker)",
         "",
         "neither registered nor condemned",
-        seed=2,
+        seed=8,
     ),
     Mutation(
         "everybody is taken for dead",

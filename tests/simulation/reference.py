@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from tests.simulation.world import WorldSnapshot
 
 _SUSPECT = 2
-_READ_ONLY = {"inspect_queue", "page_tasks", "find_processes", "list_work", "list_workers"}
+_READ_ONLY = {
+    *("describe_log", "find_processes", "inspect_queue", "list_queues", "list_work"),
+    *("list_workers", "page_tasks"),
+}
 
 Reply = list[Any]
 

@@ -349,6 +349,11 @@ class ZooKeeperMembership(Membership):
                     await asyncio.wait_for(self._is_connected.wait(), _TOGETHER_S)
                 if self.lease.is_lost:
                     raise SessionExpiredError from None
+            except ConnectionClosedError:
+                # It was connected for a moment, until the server had looked at the password.
+                if self._session.client_state == KeeperState.AUTH_FAILED:
+                    raise AuthFailedError from None
+                raise
 
     def _state_changed(self, state: str) -> None:
         # In a thread of kazoo, which must not wait for anything.

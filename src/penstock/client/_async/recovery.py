@@ -54,7 +54,7 @@ async def note_deaths(store: AsyncStore, keys: NamespaceKeys, worker: str, how: 
     cursor = "0"
     while True:
         cursor, names = await store.run(queues.list_queues(keys, cursor))
-        for name in names:
+        for name in dict.fromkeys(names):  # one of several incarnations comes several times
             queue = keys.queue(name)
             with suppress(LogNotFound, WrongKind):
                 facts = await store.run(logs.describe_log(queue))

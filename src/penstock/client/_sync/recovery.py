@@ -56,7 +56,7 @@ def note_deaths(store: Store, keys: NamespaceKeys, worker: str, how: str) -> Non
     cursor = "0"
     while True:
         cursor, names = store.run(queues.list_queues(keys, cursor))
-        for name in names:
+        for name in dict.fromkeys(names):  # one of several incarnations comes several times
             queue = keys.queue(name)
             with suppress(LogNotFound, WrongKind):
                 facts = store.run(logs.describe_log(queue))
