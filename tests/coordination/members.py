@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
-from penstock.model.logs import Taken
+from penstock.model.taken import Taken
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

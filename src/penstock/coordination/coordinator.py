@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from penstock.errors import PartitionLost
-from penstock.model.logs import NO_DEATHS, Deaths, id_key
+from penstock.model.logs import id_key
+from penstock.model.taken import NO_DEATHS, Deaths
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.model.logs import Taken
+    from penstock.model.taken import Taken
     from penstock.model.workers import Lease
 
 

@@ -24,7 +24,7 @@ from penstock.coordination.sessions import call, transact
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
-    from penstock.model.logs import Taken
+    from penstock.model.taken import Taken
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.coordination.coordinator import Group, Positions
-    from penstock.model.logs import Taken
+    from penstock.model.taken import Taken
     from penstock.model.workers import Lease
     from penstock.store.command import Command, Operation
     from penstock.store.keys import NamespaceKeys

@@ -38,8 +38,8 @@ from penstock.coordination.ownership import Ownership
 from penstock.coordination.sessions import call, new_session
 from penstock.coordination.settling import SETTLE_S, Settling
 from penstock.errors import PermissionMissing
-from penstock.model.logs import Deaths
 from penstock.model.names import key_part
+from penstock.model.taken import Deaths
 from penstock.model.workers import Lease, lease_clock
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from zlib import crc32
 from penstock.errors import InvalidArgument
 from penstock.model.instants import Instant, instant_ms
 from penstock.model.names import shown
+from penstock.model.taken import NO_DEATHS, Deaths
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -152,28 +153,6 @@ class FailedMessage(NamedTuple):
     @property
     def failed_at(self) -> float:
         return int(self.id.partition("-")[0]) / 1000
-
-
-class Deaths(NamedTuple):
-    """Of owners of a partition, since the offset of their group was moved."""
-
-    crashes: int = 0
-    how: str = ""
-    """the last one has died"""
-
-
-NO_DEATHS = Deaths()
-
-
-class Taken(NamedTuple):
-    """A partition that a member of a group owns from now on."""
-
-    epoch: int
-    offset: str
-    """the message after which it goes on"""
-    before: int
-    """the epoch until now; 0 if there was none"""
-    deaths: Deaths = NO_DEATHS
 
 
 class Lag(NamedTuple):

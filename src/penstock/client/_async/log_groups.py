@@ -14,7 +14,8 @@ from penstock.store.commands import log_groups, log_members
 if TYPE_CHECKING:
     from penstock.client._async.log import AsyncLog
     from penstock.model.instants import Instant
-    from penstock.model.logs import FailedMessage, Lag, Message, Taken
+    from penstock.model.logs import FailedMessage, Lag, Message
+    from penstock.model.taken import Taken
 
 _ERRORS_AT_ONCE = 100
 _MAX_REASON = 4000

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import LogNotFound, OffsetRefused, QueueFull, WrongKind
-from penstock.model.logs import Deaths, FailedMessage, Lag, Taken
+from penstock.model.logs import FailedMessage, Lag
+from penstock.model.taken import Deaths, Taken
 from penstock.store.command import Command, Operation, unexpected
 from penstock.store.commands.logs import NoPartition, is_queue
 from penstock.store.script import Script, load

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from penstock.errors import LogNotFound, WrongKind
 from penstock.model.logs import (
-    NO_DEATHS,
-    Deaths,
     LogFacts,
     Message,
     PartitionInfo,
@@ -18,6 +16,7 @@ from penstock.model.logs import (
     id_key,
 )
 from penstock.model.numbers import whole_number
+from penstock.model.taken import NO_DEATHS, Deaths
 from penstock.store.command import Command, Operation, check_queue, unexpected
 from penstock.store.foreign_entries import text_of
 from penstock.store.script import load

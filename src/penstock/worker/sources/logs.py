@@ -12,7 +12,7 @@ from penstock.errors import JobCrashed, OffsetRefused
 from penstock.executors.batch_context import BatchContext
 from penstock.model.claims import Claim
 from penstock.model.jobs import MAX_CRASHES
-from penstock.model.logs import NO_DEATHS
+from penstock.model.taken import NO_DEATHS
 from penstock.store.command import Command
 from penstock.store.commands import log_groups, log_members
 from penstock.worker.consumers import run_batch
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from penstock.executors.context import Context
-    from penstock.model.logs import Deaths, Message
+    from penstock.model.logs import Message
+    from penstock.model.taken import Deaths
     from penstock.model.workers import Lease
     from penstock.store.command import Operation
     from penstock.store.commands.log_members import Read
